@@ -1,0 +1,9 @@
+"""The WSGI entry, which gunicorn serves. Read `project/settings.py` next."""
+
+import os
+
+from django.core.wsgi import get_wsgi_application
+
+os.environ.setdefault("DJANGO_SETTINGS_MODULE", "project.settings")
+
+application = get_wsgi_application()
