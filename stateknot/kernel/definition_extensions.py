@@ -1,0 +1,135 @@
+"""What a definition may hold beyond the closed vocabulary, in keys of its own.
+
+Each key is left out when it has nothing to say, so a graph that needs none of them has
+the bytes it always had. The shapes, all of node and route ids:
+
+- `waiting_edges`: `{target: [source, ...]}`, the target runs when all have arrived;
+- `barrier_reliefs`: `[{"source": ..., "relief": ..., "barrier": ...}, ...]`, in the
+  order in which they are evaluated;
+- `command_nodes`: `{node: [destination, ...]}`, where a node's goto may lead; empty
+  when it does not say;
+- `end_routes`: `{node: [route, ...]}`, the routes that end a branch.
+
+This module knows shapes and edges; what is checked against the nodes stands in
+`definition_rules.py`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass, field
+from typing import TYPE_CHECKING, Any, Final
+
+from pydantic import ConfigDict, TypeAdapter, ValidationError
+
+from stateknot.kernel.definition_issues import IssueCollector
+from stateknot.kernel.definition_parts import ready_set
+from stateknot.kernel.definition_wire import WireRelief, add_wire_issues, check_wire
+from stateknot.kernel.identifiers import check_node_id
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from stateknot.kernel.vocabulary import JsonValue
+
+EXTENSION_KEYS: Final = frozenset(
+    {"waiting_edges", "barrier_reliefs", "command_nodes", "end_routes"}
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BarrierRelief:
+    """When `source` completes without taking `relief`, count it at `barrier`."""
+
+    source: str
+    relief: str
+    barrier: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Extensions:
+    """The extensions of one definition, sorted, with empty ones where it has none."""
+
+    waiting_edges: dict[str, tuple[str, ...]] = field(default_factory=dict)
+    barrier_reliefs: tuple[BarrierRelief, ...] = ()
+    command_nodes: dict[str, tuple[str, ...]] = field(default_factory=dict)
+    end_routes: dict[str, tuple[str, ...]] = field(default_factory=dict)
+
+    def to_dict(self) -> dict[str, JsonValue]:
+        """The extra keys of the definition object: new containers, no empty one."""
+        keys: dict[str, JsonValue] = {
+            "waiting_edges": _lists(self.waiting_edges),
+            "barrier_reliefs": [asdict(relief) for relief in self.barrier_reliefs],
+            "command_nodes": _lists(self.command_nodes),
+            "end_routes": _lists(self.end_routes),
+        }
+        return {key: value for key, value in keys.items() if value}
+
+    def edges(self) -> Iterator[tuple[str, str]]:
+        """Yield (from, to) of all it adds to the graph's edges."""
+        for target, sources in self.waiting_edges.items():
+            for source in sources:
+                yield source, target
+        for node_id, destinations in self.command_nodes.items():
+            for destination in destinations:
+                yield node_id, destination
+
+    def nodes_with_way_out(self) -> frozenset[str]:
+        """Nodes that have a way out here, whatever their own entry says."""
+        sources = (source for edge in self.waiting_edges.values() for source in edge)
+        return frozenset([*sources, *self.command_nodes, *self.end_routes])
+
+
+_SETS = TypeAdapter(dict[str, list[str]], config=ConfigDict(strict=True))
+
+
+def read_extensions(data: Mapping[str, JsonValue] | None) -> Extensions:
+    """Read the extra keys of a definition, sorting what has no order.
+
+    Raises GraphError for keys that are not in EXTENSION_KEYS and for other shapes than
+    those above.
+    """
+    found = IssueCollector()
+    given = dict(data or {})
+    reliefs = [
+        found.attempt(_read_relief, relief)
+        for relief in given.pop("barrier_reliefs", [])
+    ]
+    sets = {
+        key: found.attempt(_read_sets, (key, given.pop(key, {})))
+        for key in ("waiting_edges", "command_nodes", "end_routes")
+    }
+    for key in sorted(given):
+        found.add(
+            "GraphExtensions",
+            "UnknownKey",
+            f"extension {key!r} is not known; use one of {sorted(EXTENSION_KEYS)}",
+        )
+    found.raise_any()
+    return Extensions(barrier_reliefs=tuple(reliefs), **sets)
+
+
+def _read_sets(entry: tuple[str, JsonValue]) -> dict[str, tuple[str, ...]]:
+    key, data = entry
+    found = IssueCollector()
+    try:
+        sets = _SETS.validate_python(data)
+    except ValidationError as error:
+        add_wire_issues(found, error, at=key)
+        sets = {}
+    ordered = {name: found.attempt(ready_set, sets[name]) for name in sorted(sets)}
+    found.raise_any()
+    return ordered
+
+
+def _read_relief(data: Any) -> BarrierRelief:
+    wire = check_wire(WireRelief, data, at="barrier_reliefs")
+    named = (wire.source, wire.relief, wire.barrier)
+    found = IssueCollector()
+    for node_id in named:
+        found.extend(check_node_id(node_id))
+    found.raise_any()
+    return BarrierRelief(source=wire.source, relief=wire.relief, barrier=wire.barrier)
+
+
+def _lists(sets: Mapping[str, tuple[str, ...]]) -> dict[str, list[str]]:
+    return {key: list(ids) for key, ids in sets.items()}
