@@ -68,8 +68,8 @@ def write_report(audit: Audit, *, run_id: str, thread_id: str | None) -> Report:
 
 
 def report_directory() -> Path:
-    """Give the directory of the files: `AUDIT_REPORT_DIR`, or `var/reports`."""
-    default = Path(settings.BASE_DIR) / "var" / "reports"
+    """Give the directory of the files: `AUDIT_REPORT_DIR`, or `VAR_DIR`/reports."""
+    default = settings.VAR_DIR / "reports"
     return Path(getattr(settings, "AUDIT_REPORT_DIR", default))
 
 
