@@ -42,6 +42,7 @@ from stateknot.kernel.definition_rules import (
 from stateknot.kernel.definition_wire import (
     WireDefinition,
     check_wire,
+    parse_json,
     read_limits,
     read_node,
     read_part,
@@ -172,6 +173,14 @@ class GraphDefinition:
             )
             found.raise_any()
         return definition
+
+    @classmethod
+    def from_json(
+        cls, text: str | bytes, *, require_reachable: bool = True
+    ) -> GraphDefinition:
+        """Read the JSON text of a definition; a key given twice is refused as well."""
+        data = parse_json(text)
+        return cls.from_dict(data, require_reachable=require_reachable)
 
     def to_dict(self) -> dict[str, JsonValue]:
         """The definition object: what the canonical bytes are of, in new containers."""

@@ -17,13 +17,13 @@ This module knows shapes and edges; what is checked against the nodes stands in
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass, field
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 from pydantic import ConfigDict, TypeAdapter, ValidationError
 
 from stateknot.kernel.definition_issues import IssueCollector
 from stateknot.kernel.definition_parts import ready_set
-from stateknot.kernel.definition_wire import WireRelief, add_wire_issues, check_wire
+from stateknot.kernel.definition_wire import WireRelief, add_wire_issues
 from stateknot.kernel.identifiers import check_node_id
 
 if TYPE_CHECKING:
@@ -79,6 +79,7 @@ class Extensions:
         return frozenset([*sources, *self.command_nodes, *self.end_routes])
 
 
+_RELIEFS = TypeAdapter(list[WireRelief])
 _SETS = TypeAdapter(dict[str, list[str]], config=ConfigDict(strict=True))
 
 
@@ -90,10 +91,7 @@ def read_extensions(data: Mapping[str, JsonValue] | None) -> Extensions:
     """
     found = IssueCollector()
     given = dict(data or {})
-    reliefs = [
-        found.attempt(_read_relief, relief)
-        for relief in given.pop("barrier_reliefs", [])
-    ]
+    reliefs = found.attempt(_read_reliefs, given.pop("barrier_reliefs", []))
     sets = {
         key: found.attempt(_read_sets, (key, given.pop(key, {})))
         for key in ("waiting_edges", "command_nodes", "end_routes")
@@ -105,7 +103,7 @@ def read_extensions(data: Mapping[str, JsonValue] | None) -> Extensions:
             f"extension {key!r} is not known; use one of {sorted(EXTENSION_KEYS)}",
         )
     found.raise_any()
-    return Extensions(barrier_reliefs=tuple(reliefs), **sets)
+    return Extensions(barrier_reliefs=reliefs, **sets)
 
 
 def _read_sets(entry: tuple[str, JsonValue]) -> dict[str, tuple[str, ...]]:
@@ -121,14 +119,18 @@ def _read_sets(entry: tuple[str, JsonValue]) -> dict[str, tuple[str, ...]]:
     return ordered
 
 
-def _read_relief(data: Any) -> BarrierRelief:
-    wire = check_wire(WireRelief, data, at="barrier_reliefs")
-    named = (wire.source, wire.relief, wire.barrier)
+def _read_reliefs(data: JsonValue) -> tuple[BarrierRelief, ...]:
     found = IssueCollector()
-    for node_id in named:
-        found.extend(check_node_id(node_id))
+    wires: list[WireRelief] = []
+    try:
+        wires = _RELIEFS.validate_python(data)
+    except ValidationError as error:
+        add_wire_issues(found, error, at="barrier_reliefs")
+    for wire in wires:
+        for node_id in (wire.source, wire.relief, wire.barrier):
+            found.extend(check_node_id(node_id))
     found.raise_any()
-    return BarrierRelief(source=wire.source, relief=wire.relief, barrier=wire.barrier)
+    return tuple(BarrierRelief(**wire.model_dump()) for wire in wires)
 
 
 def _lists(sets: Mapping[str, tuple[str, ...]]) -> dict[str, list[str]]:

@@ -56,14 +56,14 @@ def collect_nodes(
 def _claim_route(
     found: IssueCollector, routes: dict[str, str], route_id: str, node_id: str
 ) -> None:
-    holder = routes.setdefault(route_id, node_id)
-    if holder is not node_id:
+    if route_id in routes:
         found.add(
             OWNER,
             "DuplicateRoute",
             f"route {shown(route_id)} of node {shown(node_id)} is already a route of "
-            f"{shown(holder)}; route ids are unique in the whole graph",
+            f"{shown(routes[route_id])}; route ids are unique in the whole graph",
         )
+    routes.setdefault(route_id, node_id)
 
 
 def check_entry(

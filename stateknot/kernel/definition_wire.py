@@ -7,11 +7,13 @@ the values themselves (`definition_parts.py`).
 
 from __future__ import annotations
 
+import json
 import re
 from typing import TYPE_CHECKING, Annotated, Any, TypeVar, cast
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, ValidationError
 
+from stateknot.errors import GraphError
 from stateknot.kernel.definition_issues import IssueCollector, shown
 from stateknot.kernel.definition_parts import (
     GraphIdentity,
@@ -21,6 +23,7 @@ from stateknot.kernel.definition_parts import (
     ReducerReference,
     SchemaReference,
 )
+from stateknot.kernel.limits import MAXIMUM_DEFINITION_BYTES
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -29,6 +32,7 @@ if TYPE_CHECKING:
 
 P = TypeVar("P")
 W = TypeVar("W", bound="Wire")
+_MAXIMUM_TEXT = 2 * MAXIMUM_DEFINITION_BYTES  # as stored, or spaced out by a person
 _DECIMAL = re.compile(r"0|[1-9][0-9]{0,18}", re.ASCII)
 
 
@@ -208,6 +212,39 @@ def add_wire_issues(found: IssueCollector, error: ValidationError, *, at: str) -
         kind = kinds.get(fault["type"], "WrongType")
         got = "" if kind == "MissingKey" else f"; got {shown(fault['input'])}"
         found.add("GraphWire", kind, f"{path}: {fault['msg']}{got}")
+
+
+def parse_json(text: str | bytes) -> JsonValue:
+    """Parse the text of a definition, refusing what `json.loads` lets pass.
+
+    A key given twice would let two readers see two graphs under one digest.
+    """
+    found = IssueCollector()
+    if len(text) > _MAXIMUM_TEXT:
+        found.add("GraphWire", "TooLarge", f"more than {_MAXIMUM_TEXT} bytes of JSON")
+        found.raise_any()
+    try:
+        return json.loads(
+            text, object_pairs_hook=_refuse_doubles, parse_constant=_refuse_constant
+        )
+    except (ValueError, RecursionError) as error:
+        found.add("GraphWire", "NotJson", f"a definition must be JSON: {error}")
+    found.raise_any()
+    raise AssertionError("an issue was added")
+
+
+def _refuse_doubles(pairs: list[tuple[str, JsonValue]]) -> dict[str, JsonValue]:
+    data = dict(pairs)
+    if len(data) != len(pairs):
+        keys = [key for key, _ in pairs]
+        double = next(key for key in keys if keys.count(key) > 1)
+        text = f"key {shown(double)} is given twice in one object"
+        raise GraphError(text, kind="DuplicateKey", owner="GraphWire")
+    return data
+
+
+def _refuse_constant(name: str) -> JsonValue:
+    raise ValueError(f"{name} is not JSON")
 
 
 def write_identity(identity: GraphIdentity) -> dict[str, JsonValue]:

@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from pydantic import BaseModel
+    from pydantic_core.core_schema import DecimalSchema
 
     from stateknot.kernel.vocabulary import JsonValue
 
@@ -39,14 +40,26 @@ _ANNOTATIONS: Final = frozenset(
     {"title", "description", "examples", "deprecated", "discriminator", "$comment"}
 )
 _NAMED: Final = frozenset({"properties", "patternProperties", "dependentSchemas"})
+_BOUNDS: Final = frozenset(
+    {"max_digits", "decimal_places", "multiple_of", "le", "ge", "lt", "gt"}
+)
 _VALUES: Final = frozenset({"default", "const"})
 _SETS: Final = frozenset({"required", "enum"})
 
 
 class _Generator(GenerateJsonSchema):
-    """Leaves out defaults that have no JSON form without warning about them."""
+    """pydantic's generator without its warnings and without what its releases changed.
+
+    Defaults that have no JSON form are left out silently. A Decimal is the text it is
+    stored as, with its bounds: the pattern that pydantic gives came with one release
+    and went with another.
+    """
 
     ignored_warning_kinds = {"skipped-choice", "non-serializable-default"}
+
+    def decimal_schema(self, schema: DecimalSchema) -> dict[str, JsonValue]:
+        given = {key: str(value) for key, value in schema.items() if key in _BOUNDS}
+        return {"type": "string", "format": "decimal", **given}
 
 
 def schema_document(model: type[BaseModel], *, id: str) -> dict[str, JsonValue]:
