@@ -10,7 +10,7 @@ ARGS ?=
 KEY := $(shell cat pyproject.toml requirements/runtime.txt requirements/dev.txt | cksum | cut -d' ' -f1)
 RUNTIME := $(VENV)/.runtime-$(KEY)
 DEV := $(VENV)/.dev-$(KEY)
-PIP := $(BIN)/python -m pip --quiet --disable-pip-version-check
+PIP := $(BIN)/python -m pip -qq --disable-pip-version-check
 PYTEST := $(BIN)/python -m pytest -n $(PYTEST_WORKERS)
 
 .DEFAULT_GOAL := help
@@ -20,6 +20,7 @@ help:  ## list the commands
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 16
 
 setup: $(DEV)  ## make .venv and install everything (instant when nothing changed)
+	@echo "$(VENV) is ready"
 
 demo: $(RUNTIME)  ## run the licence audit; ONCE=1 ends with the run, INPUT=path audits a requirements file
 	@$(BIN)/python manage.py stateknot_demo $(if $(ONCE),--once) $(if $(INPUT),--input "$(INPUT)")

