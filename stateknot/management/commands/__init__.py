@@ -1,0 +1,1 @@
+"""Django management commands, one a module; each only parses, calls and prints."""
