@@ -23,10 +23,11 @@ def packages_loaded_by(code: str) -> set[str]:
     done = subprocess.run(
         [sys.executable, "-c", f"{code}\n{report}"],
         cwd=ROOT,
-        check=True,
+        check=False,
         capture_output=True,
         text=True,
     )
+    assert done.returncode == 0, done.stderr
     return set(done.stdout.split())
 
 

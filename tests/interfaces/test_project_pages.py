@@ -59,7 +59,8 @@ def test_static_file_is_served_without_debug() -> None:
     """Nothing is collected first: a fresh machine has its styles at once."""
     code = (
         "from django.test import Client\n"
-        "page = Client(headers={'host': 'localhost'}).get('/static/admin/css/base.css')\n"
+        "client = Client(headers={'host': 'localhost'})\n"
+        "page = client.get('/static/admin/css/base.css')\n"
         "print(page.status_code, page.headers['Content-Type'])"
     )
     done = _evaluate(code, SECRET_KEY="k" * 50)
