@@ -52,6 +52,11 @@ def test_mypy_is_strict_over_the_package() -> None:
     assert "mypy_django_plugin.main" in mypy["plugins"]
 
 
+def test_package_carries_the_typed_marker() -> None:
+    """Without it, type checkers of other projects ignore our annotations."""
+    assert (ROOT / "stateknot/py.typed").is_file()
+
+
 def test_pytest_is_strict() -> None:
     pytest_options = _tools()["pytest"]
     assert pytest_options["strict_markers"] is pytest_options["strict_config"] is True
