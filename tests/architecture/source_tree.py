@@ -118,8 +118,14 @@ def _called_name(call: ast.Call) -> str:
             return ""
 
 
-def calls(module: Module) -> Iterator[tuple[str, int]]:
-    """Yield the last name of every call (`now` of `datetime.now()`) and its line."""
+def references(module: Module) -> Iterator[tuple[str, int]]:
+    """Yield every name that is read, the last two parts of it, and its line.
+
+    `datetime.datetime.now` gives `datetime.now`, then its own parts; a bare name itself.
+    """
     for node in ast.walk(module.tree):
-        if isinstance(node, ast.Call):
-            yield _called_name(node), node.lineno
+        match node:
+            case ast.Name(id=name, ctx=ast.Load()):
+                yield name, node.lineno
+            case ast.Attribute(value=ast.Name(id=owner) | ast.Attribute(attr=owner)):
+                yield f"{owner}.{node.attr}", node.lineno
