@@ -121,7 +121,7 @@ def _called_name(call: ast.Call) -> str:
 def references(module: Module) -> Iterator[tuple[str, int]]:
     """Yield every name that is read, the last two parts of it, and its line.
 
-    `datetime.datetime.now` gives `datetime.now`, then its own parts; a bare name itself.
+    `datetime.datetime.now` gives `datetime.now` and its parts; a bare name itself.
     """
     for node in ast.walk(module.tree):
         match node:
