@@ -54,6 +54,13 @@ def assert_works(folder: Path) -> None:
     wait_until(mark.exists, "the effect of a task")
 
 
+def assert_replaced(worker: ManageProcess, before: set[int]) -> None:
+    """Wait for a second cluster; nothing of the first one lives beside it."""
+    worker.wait_for(REPLACED)
+    worker.wait_for(READY, times=2)
+    assert before.isdisjoint(worker.survivors())
+
+
 def start_long_task(folder: Path, *, seconds: int) -> Path:
     """Send a task, wait until it runs; return the file that it leaves at its end."""
     path = folder / "task"
@@ -103,8 +110,7 @@ def test_killed_leader_is_replaced(worker: ManageProcess, tmp_path: Path) -> Non
     before = worker.survivors()
     (leader,) = worker.children()
     os.kill(leader, signal.SIGKILL)
-    worker.wait_for(READY, times=2)
-    assert before.isdisjoint(worker.survivors())
+    assert_replaced(worker, before)
     assert_works(tmp_path)
 
 
@@ -112,8 +118,7 @@ def test_killed_sentinel_is_replaced(worker: ManageProcess, tmp_path: Path) -> N
     before = worker.survivors()
     (leader,) = worker.children()
     os.kill(psutil.Process(leader).children()[0].pid, signal.SIGKILL)
-    worker.wait_for(READY, times=2)
-    assert before.isdisjoint(worker.survivors())
+    assert_replaced(worker, before)
     assert_works(tmp_path)
 
 
@@ -128,10 +133,10 @@ def test_hang_after_killed_idle_workers_is_recovered(
     worker: ManageProcess, tmp_path: Path
 ) -> None:
     """The one that read the queue takes its lock along."""
+    before = worker.survivors()
     for pid in worker.role("worker"):
         os.kill(pid, signal.SIGKILL)
-    worker.wait_for(REPLACED)
-    worker.wait_for(READY, times=2)
+    assert_replaced(worker, before)
     assert_works(tmp_path)
 
 
@@ -139,19 +144,20 @@ def test_hang_after_killed_monitor_is_recovered(
     worker: ManageProcess, tmp_path: Path
 ) -> None:
     """Without it tasks run and no message is ever acknowledged."""
+    before = worker.survivors()
     (monitor,) = worker.role("monitor")
     os.kill(monitor, signal.SIGKILL)
-    worker.wait_for(REPLACED)
-    worker.wait_for(READY, times=2)
+    assert_replaced(worker, before)
     assert_works(tmp_path)
 
 
 def test_stopped_sentinel_is_replaced(worker: ManageProcess, tmp_path: Path) -> None:
     """Tasks run on without it, but nobody guards them."""
+    before = worker.survivors()
     (leader,) = worker.children()
     os.kill(psutil.Process(leader).children()[0].pid, signal.SIGSTOP)
-    worker.wait_for("its sentinel has not looked around")
-    worker.wait_for(READY, times=2)
+    assert_replaced(worker, before)
+    assert "its sentinel has not looked around" in worker.output
     assert_works(tmp_path)
 
 

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import argparse
+import os
+import signal
+import sys
 import threading
 
 import pytest
@@ -13,9 +16,78 @@ from stateknot.management.supervision.worker import (
     MOST_FAILED_STARTS,
     RestartPolicy,
     WorkerOptions,
+    WorkerSupervisor,
 )
 
 DEADLINE_SECONDS = 20.0
+
+# A cluster that becomes ready, and guards once, and then ignores every signal.
+SILENT = """
+import os, signal, sys
+signal.signal(signal.SIGTERM, signal.SIG_IGN)
+os.write(int(sys.argv[1].partition("=")[2]), b"guarded 1\\nanswered 1\\n")
+while True:
+    signal.pause()
+"""
+
+
+class Supervision:
+    """A supervisor of a small program, and what it said."""
+
+    def __init__(
+        self, source: str, *, hang_after: float = 60, grace: float = 1
+    ) -> None:
+        self.said: list[str] = []
+        self.ready = 0
+        self._supervisor = WorkerSupervisor(
+            [sys.executable, "-c", source],
+            WorkerOptions(grace=grace, hang_after=hang_after),
+            restarts=RestartPolicy(first_pause=0.01),
+            say=self.said.append,
+            on_ready=self._note_ready,
+        )
+        self.stop_after = 1
+
+    def run(self) -> bool:
+        """Supervise until it gives up or was ready `stop_after` times."""
+        return self._supervisor.run()
+
+    def count(self, text: str) -> int:
+        """Return how many lines contain `text`."""
+        return sum(text in line for line in self.said)
+
+    def _note_ready(self) -> None:
+        self.ready += 1
+        if self.ready == self.stop_after:
+            os.kill(os.getpid(), signal.SIGTERM)
+
+
+def test_worker_whose_cluster_never_starts_gives_up() -> None:
+    supervision = Supervision("raise SystemExit(7)")
+    assert not supervision.run()
+    assert supervision.count("exit code 7") == MOST_FAILED_STARTS
+    assert supervision.ready == 0
+
+
+def test_cluster_that_falls_silent_is_replaced_by_another() -> None:
+    supervision = Supervision(SILENT, hang_after=1, grace=0.2)
+    supervision.stop_after = 2
+    supervision.run()
+    assert supervision.count("cluster replaced: its sentinel") == 1
+    assert supervision.count("cluster started") == 2
+
+
+def test_cluster_that_does_not_drain_makes_a_dirty_end() -> None:
+    supervision = Supervision(SILENT, grace=0.2)
+    assert not supervision.run()
+    assert supervision.said[-1] == "cluster killed before it had drained"
+
+
+def test_cluster_that_drains_makes_a_clean_end() -> None:
+    polite = SILENT.replace("signal.SIG_IGN", "lambda *_: sys.exit(0)")
+    supervision = Supervision(polite, grace=DEADLINE_SECONDS)
+    assert supervision.run()
+    assert supervision.said[-1] == "drained"
 
 
 def test_pause_doubles_up_to_its_limit() -> None:

@@ -19,7 +19,12 @@ from stateknot.management.commands._arguments import (
     show_examples,
 )
 from stateknot.management.supervision.sweeper import Sweeper
-from stateknot.management.supervision.worker import WorkerOptions, WorkerSupervisor
+from stateknot.management.supervision.worker import (
+    RestartPolicy,
+    WorkerOptions,
+    WorkerSupervisor,
+    cluster_command,
+)
 from stateknot.runtime.recovery import sweep
 
 if TYPE_CHECKING:
@@ -80,12 +85,15 @@ class Command(BaseCommand):
 
     def handle(self, *args: Any, **options: Any) -> None:
         """Run; the exit code says how it ended."""
+        chosen = WorkerOptions(
+            grace=options["grace"],
+            hang_after=options["hang_after"],
+            workers=options["workers"],
+        )
         supervisor = WorkerSupervisor(
-            WorkerOptions(
-                grace=options["grace"],
-                hang_after=options["hang_after"],
-                workers=options["workers"],
-            ),
+            cluster_command(chosen),
+            chosen,
+            restarts=RestartPolicy(),
             say=self._say,
             on_ready=partial(self._tell_ready, options["ready_fd"]),
         )

@@ -50,9 +50,9 @@ class WorkerOptions:
 class RestartPolicy:
     """How long to wait before the next start, and when there is none."""
 
-    def __init__(self) -> None:
+    def __init__(self, *, first_pause: float = FIRST_PAUSE_SECONDS) -> None:
         self.failed_starts = 0
-        self._pause = FIRST_PAUSE_SECONDS
+        self._first_pause = self._pause = first_pause
 
     @property
     def is_exhausted(self) -> bool:
@@ -63,7 +63,7 @@ class RestartPolicy:
         """Note the end of a cluster that `lived` so many seconds; return the pause."""
         self.failed_starts = 0 if was_ready else self.failed_starts + 1
         if was_ready and lived > LONGEST_PAUSE_SECONDS:
-            self._pause = FIRST_PAUSE_SECONDS
+            self._pause = self._first_pause
         pause, self._pause = self._pause, min(self._pause * 2, LONGEST_PAUSE_SECONDS)
         return pause
 
@@ -104,19 +104,25 @@ class Cluster:
 
 
 class WorkerSupervisor:
-    """Keeps one cluster running until a stop signal comes."""
+    """Keeps one cluster running until a stop signal comes.
+
+    `command` starts it and is given the end of a pulse as `--pulse-fd=<number>`.
+    """
 
     def __init__(
         self,
+        command: Sequence[str],
         options: WorkerOptions,
         *,
+        restarts: RestartPolicy,
         say: Callable[[str], None],
         on_ready: Callable[[], None],
     ) -> None:
+        self._command = command
         self._options = options
+        self._restarts = restarts
         self._say = say
         self._on_ready = on_ready
-        self._restarts = RestartPolicy()
         self._cluster: Cluster | None = None
         self._start_at = time.monotonic()
         self._announced: Cluster | None = None
@@ -140,7 +146,7 @@ class WorkerSupervisor:
     def _step(self) -> None:
         if self._cluster is None:
             if time.monotonic() >= self._start_at:
-                self._cluster = Cluster(cluster_command(self._options))
+                self._cluster = Cluster(self._command)
                 self._say(f"cluster started, process {self._cluster.child.pid}")
             return
         fault = self._cluster.find_fault(self._options)
