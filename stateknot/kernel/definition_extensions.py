@@ -73,6 +73,18 @@ class Extensions:
             for destination in destinations:
                 yield node_id, destination
 
+    def named_nodes(self) -> Iterator[tuple[str, str]]:
+        """Yield (key, node id) of every node that an extension names."""
+        for target, sources in self.waiting_edges.items():
+            yield from (("waiting_edges", named) for named in (target, *sources))
+        for relief in self.barrier_reliefs:
+            for named in (relief.source, relief.relief, relief.barrier):
+                yield "barrier_reliefs", named
+        for node_id, destinations in self.command_nodes.items():
+            yield from (("command_nodes", named) for named in (node_id, *destinations))
+        for node_id in self.end_routes:
+            yield "end_routes", node_id
+
     def nodes_with_way_out(self) -> frozenset[str]:
         """Nodes that have a way out here, whatever their own entry says."""
         sources = (source for edge in self.waiting_edges.values() for source in edge)

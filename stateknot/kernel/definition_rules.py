@@ -113,7 +113,7 @@ def check_extensions(
     found: IssueCollector, table: NodeTable, extensions: Extensions
 ) -> None:
     """Refuse extensions of unknown nodes, and nodes whose way out is nowhere."""
-    for key, node_id in _extension_nodes(extensions):
+    for key, node_id in extensions.named_nodes():
         if node_id not in table:
             text = f"{key} names node {shown(node_id)}, which does not exist"
             found.add(OWNER, "MissingNode", text)
@@ -123,17 +123,6 @@ def check_extensions(
         if not has_own and node_id not in with_way_out:
             text = f"node {shown(node_id)} has no way out, nor an extension with one"
             found.add("GraphNode", "NoControlOutcome", text)
-
-
-def _extension_nodes(extensions: Extensions) -> Iterator[tuple[str, str]]:
-    for key in ("waiting_edges", "command_nodes"):
-        for node_id, others in getattr(extensions, key).items():
-            yield from ((key, named) for named in (node_id, *others))
-    for relief in extensions.barrier_reliefs:
-        for named in (relief.source, relief.relief, relief.barrier):
-            yield "barrier_reliefs", named
-    for node_id in extensions.end_routes:
-        yield "end_routes", node_id
 
 
 def check_paths(
