@@ -6,8 +6,8 @@ the bytes it always had. The shapes, all of node and route ids:
 - `waiting_edges`: `{target: [source, ...]}`, the target runs when all have arrived;
 - `barrier_reliefs`: `[{"source": ..., "relief": ..., "barrier": ...}, ...]`, in the
   order in which they are evaluated;
-- `command_nodes`: `{node: [destination, ...]}`, where a node's goto may lead; empty
-  when it does not say;
+- `command_nodes`: `{node: [destination, ...]}`, where a node's goto may lead, END
+  included; empty when it does not say;
 - `end_routes`: `{node: [route, ...]}`, the routes that end a branch.
 
 This module knows shapes and edges; what is checked against the nodes stands in
@@ -25,9 +25,10 @@ from stateknot.kernel.definition_issues import IssueCollector
 from stateknot.kernel.definition_parts import ready_set
 from stateknot.kernel.definition_wire import WireRelief, add_wire_issues
 from stateknot.kernel.identifiers import check_node_id
+from stateknot.kernel.vocabulary import END
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterable, Iterator, Mapping
 
     from stateknot.kernel.vocabulary import JsonValue
 
@@ -71,7 +72,13 @@ class Extensions:
                 yield source, target
         for node_id, destinations in self.command_nodes.items():
             for destination in destinations:
-                yield node_id, destination
+                if destination != END:
+                    yield node_id, destination
+
+    def ends(self) -> list[str]:
+        """Nodes from which a branch may end, as far as the extensions say."""
+        commands = [one for one, leads in self.command_nodes.items() if END in leads]
+        return [*self.end_routes, *commands]
 
     def named_nodes(self) -> Iterator[tuple[str, str]]:
         """Yield (key, node id) of every node that an extension names."""
@@ -81,7 +88,8 @@ class Extensions:
             for named in (relief.source, relief.relief, relief.barrier):
                 yield "barrier_reliefs", named
         for node_id, destinations in self.command_nodes.items():
-            yield from (("command_nodes", named) for named in (node_id, *destinations))
+            named_ids = (node_id, *(one for one in destinations if one != END))
+            yield from (("command_nodes", named) for named in named_ids)
         for node_id in self.end_routes:
             yield "end_routes", node_id
 
@@ -126,9 +134,17 @@ def _read_sets(entry: tuple[str, JsonValue]) -> dict[str, tuple[str, ...]]:
     except ValidationError as error:
         add_wire_issues(found, error, at=key)
         sets = {}
-    ordered = {name: found.attempt(ready_set, sets[name]) for name in sorted(sets)}
+    order = _destinations if key == "command_nodes" else ready_set
+    ordered = {name: found.attempt(order, sets[name]) for name in sorted(sets)}
     found.raise_any()
     return ordered
+
+
+def _destinations(ids: Iterable[str]) -> tuple[str, ...]:
+    """A ready set that may hold END, which is no node."""
+    given = list(ids)
+    nodes = ready_set(one for one in given if one != END)
+    return tuple(sorted([*nodes, END])) if END in given else nodes
 
 
 def _read_reliefs(data: JsonValue) -> tuple[BarrierRelief, ...]:

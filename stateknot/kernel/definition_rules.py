@@ -165,7 +165,7 @@ def _boundaries(table: NodeTable, extensions: Extensions) -> Iterator[str]:
     for node_id, node in table.items():
         if node.terminal or node.wait_to is not None:
             yield node_id
-    yield from extensions.end_routes
+    yield from extensions.ends()
 
 
 def _reach(starts: Iterable[str], edges: Mapping[str, list[str]]) -> set[str]:

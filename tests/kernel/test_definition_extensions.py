@@ -6,7 +6,8 @@ from typing import Any
 
 import pytest
 
-from stateknot.kernel.definition import GraphDefinition
+from stateknot.kernel.definition import GraphDefinition, GraphNode
+from stateknot.kernel.vocabulary import END
 from tests.kernel.graph_samples import Json, chain, end, graph, node, refused
 
 JOINED: Json = graph(
@@ -57,6 +58,24 @@ def test_waiting_edges_and_command_destinations_reach_nodes() -> None:
 def test_end_route_is_a_boundary() -> None:
     only = graph([node("a")], ["a"])
     assert _compile({"end_routes": {"a": ["stop"]}}, only).nodes[0].node_id == "a"
+
+
+def test_command_may_lead_to_the_end() -> None:
+    """END is a destination, but neither a node nor an edge; it is a boundary."""
+    only = graph([node("a")], ["a"])
+    definition = _compile({"command_nodes": {"a": ["a", END]}}, only)
+    assert definition.to_dict()["command_nodes"] == {"a": [END, "a"]}
+    assert GraphDefinition.from_dict(definition.to_wire()) == definition
+    with refused("NoBoundaryPath"):
+        _compile({"command_nodes": {"a": ["a"]}}, only)
+
+
+def test_extended_node_needs_an_extension() -> None:
+    """A node value that says `extended` and is in no extension has no way out."""
+    sample = {**graph([], ["a"]), "nodes": [GraphNode("a", extended=True)]}
+    assert _compile({"command_nodes": {"a": [END]}}, sample).nodes[0].node_id == "a"
+    with refused("NoControlOutcome"):
+        _compile({}, sample)
 
 
 def test_node_without_any_way_out_is_refused() -> None:
