@@ -1,0 +1,370 @@
+"""Every error StateKnot raises, in four families with one root.
+
+The families tell who must act: `GraphError` (the author changes the graph),
+`StateError` (a value broke its contract), `RunError` (the caller asked for what the
+run cannot do now, or a run ended badly) and `LeaseError` (a worker must stop and write
+nothing). This module knows nothing of the rest of the package; read
+`stateknot/kernel/failure.py` next for how a failure travels as a value.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, ClassVar
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+
+class StateKnotError(Exception):
+    """Root of all errors of this package."""
+
+    code: str = "stateknot.error"
+
+
+class GraphError(StateKnotError):
+    """Raised when a graph definition, or an input to one, is not acceptable.
+
+    `kind` is the rule that was broken first (`"MissingNode"`), `owner` the part of the
+    definition it belongs to (`"Graph"`, `"GraphNode"`, ...), `issues` every broken
+    rule found, this error first. What to do: change the graph at the named place.
+    """
+
+    code = "graph.invalid"
+    default_kind: ClassVar[str] = "Graph"
+
+    def __init__(
+        self,
+        message: str,
+        *,
+        kind: str | None = None,
+        owner: str = "Graph",
+        issues: Sequence[GraphError] = (),
+    ) -> None:
+        super().__init__(message)
+        self.message = message
+        self.kind = kind or self.default_kind
+        self.owner = owner
+        self.issues: tuple[GraphError, ...] = tuple(issues) or (self,)
+
+    def __str__(self) -> str:
+        others = [issue.message for issue in self.issues if issue is not self]
+        return "\n".join([self.message, *(f"also: {text}" for text in others)])
+
+
+class ValidationError(GraphError):
+    """Raised when parts of a graph contradict each other (two routings on a node)."""
+
+    default_kind = "Validation"
+
+
+class MissingStartError(GraphError):
+    """Raised when no edge leaves START. Add `builder.add_edge(START, "first")`."""
+
+    default_kind = "MissingStart"
+
+
+class MissingNodeError(GraphError):
+    """Raised when an edge, a route or an input names a node that does not exist."""
+
+    default_kind = "MissingNode"
+
+
+class StateError(StateKnotError):
+    """Raised when a value broke its contract; `path` is where, such as `order.lines`.
+
+    You see it when a handler returns what the state model or the value profile does
+    not admit, or when a stored state no longer fits the model. What to do: return a
+    value of the declared type, or edit the state.
+    """
+
+    code = "state.invalid"
+
+    def __init__(self, message: str, *, path: str = "") -> None:
+        super().__init__(message)
+        self.path = path
+
+
+class SerializationError(StateError):
+    """Raised when a value cannot be stored and read back equal."""
+
+    code = "state.unserialisable"
+
+
+class InvalidConcurrentUpdateError(StateError):
+    """Raised when two activations of one superstep write a `last_value` field."""
+
+    code = "state.concurrent_update"
+
+
+class RunError(StateKnotError):
+    """Raised when the caller asks for what a run or a thread cannot do now."""
+
+    code = "run.refused"
+
+
+class NotFoundError(RunError):
+    """Raised when an id names no run, thread, checkpoint, question or graph."""
+
+    code = "run.not_found"
+
+
+class ResumeError(RunError):
+    """Raised when a thread has nothing to resume, or an answer fits no question."""
+
+    code = "run.cannot_resume"
+
+    def __init__(self, reason: str) -> None:
+        super().__init__(f"cannot resume: {reason}")
+        self.reason = reason
+
+
+class AlreadyAnsweredError(ResumeError):
+    """Raised when a question has its answer; the first one is kept."""
+
+    code = "run.already_answered"
+
+
+class CheckpointError(RunError):
+    """Raised when a checkpoint is missing, stale, or no store is configured."""
+
+    code = "checkpoint.refused"
+
+    def __init__(self, reason: str) -> None:
+        super().__init__(f"checkpoint error: {reason}")
+        self.reason = reason
+
+
+class StaleCheckpointError(CheckpointError):
+    """Raised when the head moved since the caller looked: `expected` is not `found`."""
+
+    code = "checkpoint.stale"
+
+    def __init__(self, *, thread_id: str, expected: str, found: str) -> None:
+        super().__init__(
+            f"thread {thread_id!r} is at checkpoint {found}, not at {expected} as "
+            "expected; read it again and repeat the change"
+        )
+        self.thread_id, self.expected, self.found = thread_id, expected, found
+
+
+class ThreadBusyError(RunError):
+    """Raised when another run holds the thread; `run_id` names it.
+
+    What to do: wait for it, cancel it, or start with `on_busy="enqueue"`.
+    """
+
+    code = "thread.busy"
+
+    def __init__(self, *, thread_id: str, run_id: str, status: str) -> None:
+        super().__init__(
+            f"thread {thread_id!r} is held by run {run_id} ({status}); wait for it to "
+            "end, resume or cancel it, or use another thread"
+        )
+        self.thread_id, self.run_id, self.status = thread_id, run_id, status
+
+
+class RevisionMismatchError(RunError):
+    """Raised before any handler runs when this process has other code than the run.
+
+    `expected` is the digest the run is pinned to, `found` the one compiled here (or
+    None). What to do: run it in a process that has that revision, or move the run.
+    """
+
+    code = "graph.revision_mismatch"
+
+    def __init__(self, expected: str, found: str | None, graph_id: str = "") -> None:
+        super().__init__(
+            f"run is pinned to revision {expected} of graph {graph_id!r}, this process "
+            f"has {found or 'no revision of it'}; nothing was run or changed. Keep the "
+            "old revision registered until its runs end, or move the run"
+        )
+        self.expected, self.found, self.graph_id = expected, found, graph_id
+
+
+class NodeFailedError(RunError):
+    """Raised by `run*`, `resume*` and `retry` when a node failed for good.
+
+    `__cause__` is the original exception where it is at hand. The boundary it left is
+    `checkpoint_id`; mend the cause and `retry`, or edit the state first.
+    """
+
+    code = "node.failed"
+
+    def __init__(
+        self,
+        message: str,
+        *,
+        node_id: str = "",
+        code: str | None = None,
+        error_type: str = "",
+        attempts: int = 0,
+        run_id: str = "",
+        thread_id: str | None = None,
+        checkpoint_id: str | None = None,
+        execution: Any = None,
+    ) -> None:
+        super().__init__(message)
+        self.message = message
+        self.node_id = node_id
+        self.code = code or type(self).code
+        self.error_type = error_type
+        self.attempts = attempts
+        self.run_id = run_id
+        self.thread_id = thread_id
+        self.checkpoint_id = checkpoint_id
+        self.execution = execution
+
+
+class ReducerError(NodeFailedError):
+    """Raised when folding a node's update failed, or gave a state the model refuses."""
+
+    code = "node.reducer_failed"
+
+
+class RoutingError(NodeFailedError):
+    """Raised when a node's successors could not be chosen; its result is kept."""
+
+    code = "node.routing_failed"
+
+
+class MissingRouteError(RoutingError):
+    """Raised when a router returned a label that the node does not declare."""
+
+    code = "node.missing_route"
+
+
+class UnknownTargetError(RoutingError, MissingNodeError):  # type: ignore[misc]
+    """Raised when `goto` names a node that is not in the graph."""
+
+    code = "node.unknown_target"
+    default_kind = "MissingNode"
+    kind, owner = "MissingNode", "Graph"
+
+
+class InvalidTargetError(RoutingError, GraphError):  # type: ignore[misc]
+    """Raised when `goto` names START, which nothing may jump to."""
+
+    code = "node.invalid_target"
+    kind, owner = "Graph", "Graph"
+
+
+class JoinUnsatisfiedError(NodeFailedError):
+    """Raised when a run has nothing left to do but a join that can never fire."""
+
+    code = "graph.join_unsatisfied"
+
+
+class RecursionLimitError(RunError):
+    """Raised when the run used up its supersteps with work still pending.
+
+    The last boundary stands. Resume with a higher `step_limit` to go on.
+    """
+
+    code = "runtime.graph.superstep_limit_reached"
+
+    def __init__(self, limit: int) -> None:
+        super().__init__(
+            f"the run reached its limit of {limit} steps with nodes still pending; "
+            "raise the limit (step_limit=) and resume, or mend the loop"
+        )
+        self.limit = limit
+
+
+class NodeVisitLimitError(RunError):
+    """Raised before a superstep that would visit one node more often than allowed."""
+
+    code = "runtime.graph.node_visit_limit_reached"
+
+    def __init__(self, node_id: str, limit: int) -> None:
+        super().__init__(f"node {node_id!r} would run more than {limit} times")
+        self.node_id, self.limit = node_id, limit
+
+
+class RunDeadlineError(RunError):
+    """Raised between supersteps when the run is older than its deadline allows."""
+
+    code = "runtime.graph.deadline_exceeded"
+
+    def __init__(self, deadline_seconds: float) -> None:
+        super().__init__(f"the run exceeded its deadline of {deadline_seconds:g} s")
+        self.deadline_seconds = deadline_seconds
+
+
+class RunCancelledError(RunError):
+    """Raised in the caller's process when its run was cancelled."""
+
+    code = "run.cancelled"
+
+
+class SubAgentDepthError(RunError):
+    """Raised when graphs that run graphs nest deeper than the policy admits."""
+
+    code = "runtime.graph.depth_exceeded"
+
+    def __init__(self, max_depth: int) -> None:
+        super().__init__(f"graphs nest deeper than {max_depth} levels")
+        self.max_depth = max_depth
+
+
+class NodeTimeoutError(RunError):
+    """Raised into an attempt that ran longer than its node's timeout."""
+
+    code = "runtime.node_timeout"
+
+    def __init__(self, node_id: str, timeout_seconds: float) -> None:
+        super().__init__(
+            f"node {node_id!r} ran longer than its timeout of {timeout_seconds:g} s"
+        )
+        self.node_id, self.timeout_seconds = node_id, timeout_seconds
+
+
+class CapabilityError(RunError):
+    """Raised when a named agent or graph is not registered in this process."""
+
+    code = "runtime.capability_missing"
+
+
+class LimitExceededError(RunError):
+    """Raised when a budget or a ceiling (Sends in a superstep, usage) is passed."""
+
+    code = "runtime.limit_exceeded"
+
+
+class NodeError(StateKnotError):
+    """Raise this in a handler to fail with a `code` of your own.
+
+    `retryable=True` lets the node's retry policy try again; otherwise the run stops at
+    a failure boundary that carries the code.
+    """
+
+    def __init__(self, code: str, message: str, retryable: bool = False) -> None:
+        super().__init__(message)
+        self.code = code
+        self.message = message
+        self.retryable = retryable
+
+
+class RetryableError(StateKnotError):
+    """Raise this in a handler for a fault that another try may not meet.
+
+    `retry_after` (seconds) is the least wait before the next attempt.
+    """
+
+    code = "node.retryable"
+
+    def __init__(self, message: str = "", *, retry_after: float | None = None) -> None:
+        super().__init__(message)
+        self.retry_after = retry_after
+
+
+class LeaseError(StateKnotError):
+    """Raised when a worker lost its run: stop at once and write nothing."""
+
+    code = "lease.lost"
+
+    def __init__(self, run_id: str, epoch: int) -> None:
+        super().__init__(
+            f"run {run_id} is no longer driven under epoch {epoch}; another worker or "
+            "an operator took it, and nothing of this drive was written"
+        )
+        self.run_id, self.epoch = run_id, epoch

@@ -1,0 +1,52 @@
+"""Every limit of the engine in one place: value, unit, reason.
+
+Callers that let a user change one take it as a parameter and use these as defaults.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+RECURSION_LIMIT: Final = 50
+"""Supersteps of a run, unless its graph says otherwise: a loop that nobody meant ends
+while its history can still be read."""
+
+MAXIMUM_TOTAL_STEPS: Final = 1_000
+"""Supersteps that the default recursion policy admits, whatever the graph says."""
+
+MAXIMUM_DEPTH: Final = 25
+"""Levels of graphs that run graphs."""
+
+MAXIMUM_PARALLELISM: Final = 1_024
+"""Nodes in a ready set: the ceiling of the canonical definition."""
+
+MAXIMUM_SENDS: Final = 10_000
+"""Activations that one superstep may schedule by Send: each is an entry in the pending
+list of one record."""
+
+MAXIMUM_VALUE_BYTES: Final = 2 * 1024 * 1024
+"""Encoded bytes of one field's value, or of the items one superstep appends to it."""
+
+MAXIMUM_INTEGER: Final = 2**53 - 1
+"""The largest integer that every JSON reader holds exactly."""
+
+MAXIMUM_ERROR_TEXT: Final = 8_000
+"""Characters kept of an error's message; tracebacks keep four times as many."""
+
+FLUSH_WINDOW_SECONDS: Final = 0.05
+"""How long finished results of a concurrent step may wait to be flushed together."""
+
+MAXIMUM_NODES: Final = 1_024
+"""Nodes of one definition, and ids of one successor set."""
+
+MAXIMUM_ROUTES_OF_NODE: Final = 256
+"""Routes of one node; the routes of a graph are bounded by this times its nodes."""
+
+MAXIMUM_DEFINITION_BYTES: Final = 2 * 1024 * 1024
+"""Canonical bytes of one definition: it is stored in one row and read whole."""
+
+MAXIMUM_SUPERSTEPS: Final = 2**63 - 1
+"""The largest superstep limit a definition may state: what a database column holds."""
+
+MAXIMUM_ITERATIONS: Final = 1_024
+"""Iterations of one composed loop: each becomes nodes, so the node ceiling binds."""

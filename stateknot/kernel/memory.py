@@ -1,0 +1,312 @@
+"""The store that keeps everything in this process: for tests and throw-away runs.
+
+It offers the same port as the Django store and passes the same contract suite. State is
+shared between records field by field, so a record costs what its superstep changed. The
+clock comes in from outside. `memory_rows.py` holds what it keeps per thread.
+"""
+
+from __future__ import annotations
+
+import threading
+from contextlib import contextmanager
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from stateknot.errors import (
+    AlreadyAnsweredError,
+    LeaseError,
+    NotFoundError,
+    StaleCheckpointError,
+    ThreadBusyError,
+)
+from stateknot.kernel.lifecycle import require_can_reopen, require_can_write
+from stateknot.kernel.memory_rows import MemoryRun, MemoryThread
+from stateknot.kernel.records import Fence, RunRecord, WaitRecord
+from stateknot.kernel.vocabulary import RunStatus, WaitStatus
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
+    from datetime import datetime
+
+    from stateknot.kernel.records import (
+        Admission,
+        AttemptRecord,
+        Boundary,
+        CheckpointRecord,
+        Event,
+        JournalRecord,
+        ManualWrite,
+        Namespace,
+        Reopening,
+        ThreadFork,
+    )
+    from stateknot.kernel.vocabulary import JsonValue
+
+
+class MemoryStore:
+    """Keeps records in dictionaries under one lock. `now` gives aware UTC datetimes."""
+
+    heartbeat_seconds: float | None = None
+
+    def __init__(self, now: Callable[[], datetime]) -> None:
+        self.now = now
+        self._lock = threading.RLock()
+        self._threads: dict[str, MemoryThread] = {}
+        self._runs: dict[str, MemoryRun] = {}
+
+    @contextmanager
+    def atomic(self) -> Iterator[None]:
+        """Hold the lock. Each write checks before it changes, so nothing is undone."""
+        with self._lock:
+            yield
+
+    def check_placement(self) -> None:
+        """A memory store may be used anywhere."""
+
+    def thread_finished(self) -> None:
+        """Nothing is held per thread."""
+
+    def find_checkpoint(
+        self,
+        thread_id: str,
+        checkpoint_id: str | None = None,
+        namespace: Namespace = (),
+    ) -> CheckpointRecord | None:
+        """See the port."""
+        thread = self._threads.get(thread_id)
+        return thread.find(namespace, checkpoint_id) if thread else None
+
+    def list_checkpoints(
+        self,
+        thread_id: str,
+        *,
+        namespace: Namespace = (),
+        limit: int | None = None,
+        before: str | None = None,
+    ) -> list[CheckpointRecord]:
+        """See the port."""
+        thread = self._threads.get(thread_id)
+        return thread.walk(namespace, limit, before) if thread else []
+
+    def find_run(self, run_id: str) -> RunRecord | None:
+        """See the port."""
+        run = self._runs.get(run_id)
+        return run.record if run else None
+
+    def find_thread_run(
+        self, thread_id: str, namespace: Namespace = ()
+    ) -> RunRecord | None:
+        """See the port."""
+        thread = self._threads.get(thread_id)
+        run = thread.current.get(namespace) if thread else None
+        return run.record if run else None
+
+    def list_waits(self, thread_id: str, namespace: Namespace = ()) -> list[WaitRecord]:
+        """See the port."""
+        thread = self._threads.get(thread_id)
+        return [
+            wait
+            for wait in (thread.waits.values() if thread else ())
+            if wait.status != WaitStatus.CLOSED and wait.namespace == namespace
+        ]
+
+    def find_wait(self, wait_id: str) -> WaitRecord | None:
+        """See the port."""
+        for thread in self._threads.values():
+            if wait_id in thread.waits:
+                return thread.waits[wait_id]
+        return None
+
+    def list_waits_at(self, checkpoint: CheckpointRecord) -> list[WaitRecord]:
+        """See the port."""
+        thread = self._threads[checkpoint.thread_id]
+        return [wait for wait in thread.waits.values() if _stood_at(wait, checkpoint)]
+
+    def list_results(self, run: RunRecord) -> list[AttemptRecord]:
+        """See the port."""
+        attempts = self._runs[run.id].attempts
+        return [
+            attempt
+            for attempt in attempts.values()
+            if attempt.result is not None
+            and not attempt.folded
+            and attempt.lineage == run.lineage
+        ]
+
+    def list_results_at(self, checkpoint: CheckpointRecord) -> list[AttemptRecord]:
+        """See the port."""
+        thread = self._threads[checkpoint.thread_id]
+        return [
+            attempt
+            for run in thread.runs
+            for attempt in run.attempts.values()
+            if attempt.result is not None and _stood_at(attempt, checkpoint)
+        ]
+
+    def list_attempts(self, run_id: str) -> list[AttemptRecord]:
+        """Every attempt of a run, in the order in which they were recorded."""
+        return list(self._runs[run_id].attempts.values())
+
+    def list_journal(self, run_id: str, after: int = -1) -> list[JournalRecord]:
+        """See the port."""
+        run = self._runs.get(run_id)
+        return [row for row in run.journal if row.number > after] if run else []
+
+    def last_sequence(self, thread_id: str, namespace: Namespace = ()) -> int:
+        """See the port."""
+        thread = self._threads.get(thread_id)
+        return thread.last_sequence(namespace) if thread else -1
+
+    def admit(self, admission: Admission, holder: str | None = None) -> RunRecord:
+        """See the port."""
+        thread = self._threads.setdefault(
+            admission.thread_id, MemoryThread(admission.thread_id)
+        )
+        busy = thread.holding_run(admission.namespace)
+        if busy is not None:
+            raise ThreadBusyError(
+                thread_id=admission.thread_id, run_id=busy.id, status=busy.status
+            )
+        run = MemoryRun.admitted(thread, admission, self.now())
+        if holder is not None:
+            run.take(holder, self.now())
+        thread.enter(run)
+        self._runs[admission.run_id] = run
+        return run.record
+
+    def claim(self, run_id: str, holder: str) -> Fence | None:
+        """See the port."""
+        run = self._runs.get(run_id)
+        due = run and run.record.status in (RunStatus.PENDING, RunStatus.RUNNING)
+        if run is None or not due or run.holder is not None:
+            return None
+        return run.take(holder, self.now())
+
+    def renew(self, fence: Fence) -> None:
+        """See the port."""
+        self._held(fence)
+
+    def release(self, fence: Fence) -> bool:
+        """See the port."""
+        run = self._held(fence)
+        run.holder = None
+        wants_more = run.record.status in (RunStatus.PENDING, RunStatus.RUNNING)
+        if wants_more:
+            run.record = replace(run.record, status=RunStatus.PENDING)
+        return wants_more
+
+    def commit(self, fence: Fence, boundary: Boundary) -> None:
+        """See the port."""
+        run = self._held(fence)
+        thread = self._threads[run.record.thread_id]
+        thread.append(run.record.id, boundary.checkpoint, self.now())
+        run.record_attempts(boundary.attempts)
+        run.fold_attempts(boundary.folded_attempts)
+        thread.add_waits(run.record, boundary.waits, self.now())
+        thread.close_waits(boundary.closed_waits)
+        run.note(boundary.events, self.now(), boundary.checkpoint.id)
+        run.advance(boundary, self.now())
+
+    def record_attempts(
+        self, fence: Fence, attempts: Sequence[AttemptRecord], events: Sequence[Event]
+    ) -> None:
+        """See the port."""
+        run = self._held(fence)
+        run.record_attempts(attempts)
+        run.note(tuple(events), self.now())
+
+    def finish(
+        self,
+        fence: Fence,
+        status: RunStatus,
+        *,
+        error: dict[str, JsonValue] | None,
+        events: Sequence[Event],
+    ) -> None:
+        """See the port."""
+        run = self._held(fence)
+        run.note(tuple(events), self.now())
+        run.end(status, error, self.now())
+
+    def reopen(self, reopening: Reopening) -> RunRecord:
+        """See the port."""
+        run = self._runs[reopening.run_id]
+        thread = self._threads[run.record.thread_id]
+        newest = thread.holding_run(run.record.namespace)
+        require_can_reopen(run.record, newest, is_driven=run.holder is not None)
+        thread.add_waits(run.record, reopening.waits, self.now())
+        run.record_attempts(reopening.attempts)
+        run.reopen(reopening, self.now())
+        thread.enter(run)
+        return run.record
+
+    def answer(self, wait_id: str, value: JsonValue, *, actor: str = "") -> WaitRecord:
+        """See the port."""
+        wait = self.find_wait(wait_id)
+        if wait is None:
+            raise NotFoundError(f"no question {wait_id!r}")
+        if wait.status != WaitStatus.OPEN:
+            raise AlreadyAnsweredError(
+                f"question {wait_id} is {wait.status}; the first answer is kept"
+            )
+        run = self._runs[wait.run_id]
+        answered = replace(
+            wait,
+            status=WaitStatus.ANSWERED,
+            answer=value,
+            answered_by=actor,
+            answered_sequence=run.record.sequence,
+        )
+        self._threads[wait.thread_id].waits[wait_id] = answered
+        run.note_answer(answered, actor, self.now())
+        return answered
+
+    def write(self, change: ManualWrite) -> CheckpointRecord:
+        """See the port."""
+        run = self._runs[change.run_id]
+        require_can_write(run.record, is_driven=run.holder is not None)
+        if run.record.head_id != change.expected_head:
+            raise StaleCheckpointError(
+                thread_id=run.record.thread_id,
+                expected=change.expected_head,
+                found=run.record.head_id,
+            )
+        thread = self._threads[run.record.thread_id]
+        record = thread.append(None, change.checkpoint, self.now())
+        thread.close_waits(change.closed_waits)
+        run.fold_attempts(change.dropped_attempts)
+        run.note(change.events, self.now(), record.id, change.actor)
+        run.move_head(change.checkpoint)
+        return record
+
+    def fork(self, fork: ThreadFork) -> RunRecord:
+        """See the port."""
+        admission = fork.admission
+        thread = self._threads.setdefault(
+            admission.thread_id, MemoryThread(admission.thread_id)
+        )
+        busy = thread.holding_run(admission.namespace)
+        if busy is not None:
+            raise ThreadBusyError(
+                thread_id=admission.thread_id, run_id=busy.id, status=busy.status
+            )
+        run = MemoryRun.forked(thread, fork, self.now())
+        thread.enter(run)
+        self._runs[admission.run_id] = run
+        thread.add_waits(run.record, fork.waits, self.now())
+        run.record_attempts(fork.attempts)
+        return run.record
+
+    def _held(self, fence: Fence) -> MemoryRun:
+        run = self._runs[fence.run_id]
+        if run.holder != fence.holder or run.record.epoch != fence.epoch:
+            raise LeaseError(fence.run_id, fence.epoch)
+        return run
+
+
+def _stood_at(item: WaitRecord | AttemptRecord, checkpoint: CheckpointRecord) -> bool:
+    return (
+        item.namespace == checkpoint.namespace
+        and item.lineage == checkpoint.lineage
+        and item.sequence <= checkpoint.sequence
+    )

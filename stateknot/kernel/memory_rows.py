@@ -1,0 +1,304 @@
+"""What the memory store keeps of a thread and of a run.
+
+The classes change under the store's lock only; the records they hand out are frozen.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING
+
+from stateknot.kernel.records import (
+    CheckpointDraft,
+    CheckpointRecord,
+    Event,
+    Fence,
+    JournalRecord,
+    RunRecord,
+)
+from stateknot.kernel.vocabulary import CheckpointSource, RunStatus, WaitStatus
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+    from datetime import datetime
+
+    from stateknot.kernel.records import (
+        Admission,
+        AttemptRecord,
+        Boundary,
+        Namespace,
+        Reopening,
+        ThreadFork,
+        WaitRecord,
+    )
+    from stateknot.kernel.vocabulary import JsonValue
+
+
+@dataclass(slots=True)
+class MemoryThread:
+    """The checkpoints (by namespace, in order), runs and waits of one thread."""
+
+    id: str
+    checkpoints: dict[Namespace, list[CheckpointRecord]] = field(default_factory=dict)
+    runs: list[MemoryRun] = field(default_factory=list)
+    waits: dict[str, WaitRecord] = field(default_factory=dict)
+    current: dict[Namespace, MemoryRun] = field(default_factory=dict)
+
+    def find(
+        self, namespace: Namespace, checkpoint_id: str | None
+    ) -> CheckpointRecord | None:
+        """The named checkpoint of the namespace, or its newest."""
+        records = self.checkpoints.get(namespace, [])
+        if checkpoint_id is None:
+            return self._head(namespace, records)
+        return next((r for r in reversed(records) if r.id == checkpoint_id), None)
+
+    def _head(
+        self, namespace: Namespace, records: list[CheckpointRecord]
+    ) -> CheckpointRecord | None:
+        run = self.current.get(namespace)
+        if run is None:
+            return records[-1] if records else None
+        head = run.record.head_id
+        return next((r for r in reversed(records) if r.id == head), None)
+
+    def walk(
+        self, namespace: Namespace, limit: int | None, before: str | None
+    ) -> list[CheckpointRecord]:
+        """Ancestors of the newest checkpoint, or of `before`, newest first."""
+        by_id = {record.id: record for record in self.checkpoints.get(namespace, [])}
+        start = self.find(namespace, before)
+        if start is None:
+            return []
+        current = start.parent_id if before else start.id
+        found: dict[str, CheckpointRecord] = {}
+        while current in by_id and current not in found:
+            if limit is not None and len(found) >= limit:
+                break
+            found[current] = by_id[current]
+            current = by_id[current].parent_id or ""
+        return list(found.values())
+
+    def last_sequence(self, namespace: Namespace) -> int:
+        """The sequence of the newest record, or -1."""
+        records = self.checkpoints.get(namespace)
+        return records[-1].sequence if records else -1
+
+    def enter(self, run: MemoryRun) -> None:
+        """Make `run` the one that the thread's head follows."""
+        if run not in self.runs:
+            self.runs.append(run)
+        self.current[run.record.namespace] = run
+
+    def holding_run(self, namespace: Namespace) -> RunRecord | None:
+        """The run that keeps others off the thread, or None."""
+        held = (run.record for run in self.runs if run.record.namespace == namespace)
+        return next((record for record in held if record.status.is_holding), None)
+
+    def append(
+        self, run_id: str | None, draft: CheckpointDraft, at: datetime
+    ) -> CheckpointRecord:
+        """Put the draft's record together and keep it."""
+        records = self.checkpoints.setdefault(draft.namespace, [])
+        base = {} if draft.is_base else _values_of(records, draft.parent_id)
+        record = CheckpointRecord(
+            id=draft.id,
+            thread_id=self.id,
+            run_id=run_id,
+            namespace=draft.namespace,
+            sequence=draft.sequence,
+            lineage=draft.lineage,
+            parent_id=draft.parent_id,
+            step=draft.step,
+            source=draft.source,
+            values=draft.delta.apply(base),
+            pending=draft.pending,
+            completed=tuple(activation.id for activation in draft.completed),
+            joins=draft.joins,
+            metadata=dict(draft.metadata),
+            created_at=at,
+        )
+        records.append(record)
+        return record
+
+    def add_waits(
+        self, run: RunRecord, waits: Sequence[WaitRecord], at: datetime
+    ) -> None:
+        """Keep new waits, stamped with the run."""
+        for wait in waits:
+            self.waits[wait.id] = replace(
+                wait, thread_id=run.thread_id, run_id=run.id, asked_at=at
+            )
+
+    def close_waits(self, wait_ids: Sequence[str]) -> None:
+        """Close waits for good."""
+        for wait_id in wait_ids:
+            wait = self.waits[wait_id]
+            self.waits[wait_id] = replace(wait, status=WaitStatus.CLOSED)
+
+
+@dataclass(slots=True, eq=False)
+class MemoryRun:
+    """A run's record with its lease, attempts and journal."""
+
+    record: RunRecord
+    holder: str | None = None
+    attempts: dict[str, AttemptRecord] = field(default_factory=dict)
+    journal: list[JournalRecord] = field(default_factory=list)
+    event_count: int = 0
+
+    @classmethod
+    def admitted(
+        cls, thread: MemoryThread, admission: Admission, at: datetime
+    ) -> MemoryRun:
+        """A pending run whose input record names the previous head as its parent."""
+        namespace = admission.namespace
+        previous = thread.find(namespace, None)
+        sequence = thread.last_sequence(namespace) + 1
+        draft = CheckpointDraft(
+            id=admission.checkpoint_id,
+            sequence=sequence,
+            lineage=sequence,
+            parent_id=previous.id if previous else None,
+            step=0,
+            source=CheckpointSource.INPUT,
+            delta=admission.delta,
+            pending=admission.pending,
+            namespace=namespace,
+        )
+        thread.append(admission.run_id, draft, at)
+        run = cls(record=_new_record(thread.id, admission, draft, at))
+        run.note(admission.events, at, draft.id, admission.actor)
+        return run
+
+    @classmethod
+    def forked(cls, thread: MemoryThread, fork: ThreadFork, at: datetime) -> MemoryRun:
+        """A run that stands at a copied checkpoint until somebody resumes it."""
+        thread.append(None, fork.checkpoint, at)
+        run = cls(record=_new_record(thread.id, fork.admission, fork.checkpoint, at))
+        idle = RunStatus.INTERRUPTED if fork.checkpoint.pending else RunStatus.COMPLETED
+        run.record = replace(run.record, status=idle)
+        run.note(fork.admission.events, at, fork.checkpoint.id, fork.admission.actor)
+        return run
+
+    def take(self, holder: str, at: datetime) -> Fence:
+        """Begin a drive under the next epoch."""
+        self.holder = holder
+        self.record = replace(
+            self.record,
+            status=RunStatus.RUNNING,
+            epoch=self.record.epoch + 1,
+            started_at=self.record.started_at or at,
+        )
+        return Fence(run_id=self.record.id, epoch=self.record.epoch, holder=holder)
+
+    def record_attempts(self, attempts: Sequence[AttemptRecord]) -> None:
+        """Keep attempts, once each."""
+        for attempt in attempts:
+            self.attempts.setdefault(attempt.id, attempt)
+
+    def fold_attempts(self, attempt_ids: Sequence[str]) -> None:
+        """Mark pending results as folded, so that they are not used again."""
+        for attempt_id in attempt_ids:
+            self.attempts[attempt_id] = replace(self.attempts[attempt_id], folded=True)
+
+    def note(
+        self,
+        events: tuple[Event, ...],
+        at: datetime,
+        checkpoint_id: str | None = None,
+        actor: str = "",
+    ) -> None:
+        """Append a journal row, if there is anything to tell."""
+        if not events:
+            return
+        self.journal.append(
+            JournalRecord(
+                run_id=self.record.id,
+                number=len(self.journal),
+                first_event=self.event_count,
+                events=events,
+                recorded_at=at,
+                checkpoint_id=checkpoint_id,
+                actor=actor,
+            )
+        )
+        self.event_count += len(events)
+
+    def note_answer(self, wait: WaitRecord, actor: str, at: datetime) -> None:
+        """Journal that a question was answered, by whom."""
+        event = Event(kind="wait.answered", node=wait.node_id, data={"wait": wait.id})
+        self.note((event,), at, None, actor)
+
+    def advance(self, boundary: Boundary, at: datetime) -> None:
+        """Move to a committed boundary."""
+        self.move_head(boundary.checkpoint)
+        self.record = replace(
+            self.record,
+            steps=boundary.steps,
+            error=boundary.error,
+            output=boundary.output,
+        )
+        if boundary.status != RunStatus.RUNNING:
+            self.end(boundary.status, boundary.error, at)
+
+    def move_head(self, draft: CheckpointDraft) -> None:
+        """Let the head follow the branch that was written."""
+        self.record = replace(
+            self.record,
+            head_id=draft.id,
+            sequence=draft.sequence,
+            lineage=draft.lineage,
+        )
+
+    def end(
+        self, status: RunStatus, error: Mapping[str, JsonValue] | None, at: datetime
+    ) -> None:
+        """Stop being driven, for now or for good."""
+        self.holder = None
+        ended = at if status.is_terminal else None
+        self.record = replace(self.record, status=status, error=error, ended_at=ended)
+
+    def reopen(self, reopening: Reopening, at: datetime) -> None:
+        """Become pending again, from the head or from the checkpoint named."""
+        record = self.record
+        self.record = replace(
+            record,
+            status=RunStatus.PENDING,
+            error=None,
+            ended_at=None,
+            head_id=reopening.head_id or record.head_id,
+            lineage=record.lineage if reopening.lineage is None else reopening.lineage,
+            step_limit=reopening.step_limit or record.step_limit,
+        )
+        self.note(reopening.events, at, None, reopening.actor)
+
+
+def _new_record(
+    thread_id: str, admission: Admission, draft: CheckpointDraft, at: datetime
+) -> RunRecord:
+    return RunRecord(
+        id=admission.run_id,
+        thread_id=thread_id,
+        graph_id=admission.graph_id,
+        digest=admission.digest,
+        status=RunStatus.PENDING,
+        head_id=draft.id,
+        sequence=draft.sequence,
+        lineage=draft.lineage,
+        steps=0,
+        namespace=admission.namespace,
+        parent_run_id=admission.parent_run_id,
+        root_run_id=admission.root_run_id or admission.run_id,
+        step_limit=admission.step_limit,
+        actor=admission.actor,
+        metadata=admission.metadata,
+        created_at=at,
+    )
+
+
+def _values_of(
+    records: list[CheckpointRecord], parent_id: str | None
+) -> dict[str, JsonValue]:
+    parent = next((r for r in reversed(records) if r.id == parent_id), None)
+    return dict(parent.values) if parent else {}

@@ -1,0 +1,163 @@
+"""How what a handler returned is understood.
+
+`read_result` turns a returned value into an `Outcome`: completed, asked, or (from the
+node runner) failed. Pending results are outcomes that wait for their fold; their stored
+form is `result_codec.py`'s. Read `superstep.py` for what is decided from them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+from pydantic import BaseModel
+from pydantic_core import PydanticSerializationError, to_jsonable_python
+
+from stateknot.errors import SerializationError, StateError
+from stateknot.kernel.commands import Command, Interrupt, Send, Timer
+from stateknot.kernel.profile import check_profile
+from stateknot.kernel.vocabulary import UNSET, JsonValue, Unset
+
+if TYPE_CHECKING:
+    from stateknot.kernel.failure import NodeFailure
+
+Target: TypeAlias = str | Send
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Completed:
+    """A handler's finished work. `goto` is None where the node's own edges decide."""
+
+    update: Any = None
+    goto: tuple[Target, ...] | None = None
+    route: str | None = None
+    output: JsonValue | Unset = UNSET
+    timer: Timer | None = None
+    attempt_id: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Asked:
+    """A handler's questions; `is_open` where they were recorded at an earlier boundary."""
+
+    interrupts: tuple[Interrupt, ...]
+    is_open: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Failed:
+    """An attempt that is not tried again."""
+
+    failure: NodeFailure
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NotRun:
+    """An activation that a sequential step did not get to."""
+
+
+Outcome: TypeAlias = Completed | Asked | Failed | NotRun
+
+
+def to_json_value(value: Any, path: str) -> JsonValue:
+    """`value` as JSON, checked against the value profile.
+
+    Raises SerializationError when it has no JSON form.
+    """
+    try:
+        plain = to_jsonable_python(value)
+    except (PydanticSerializationError, ValueError) as error:
+        raise SerializationError(f"{path}: {error}", path=path) from error
+    check_profile(plain, path)
+    return plain
+
+
+def read_result(node_id: str, result: Any) -> Completed | Asked:
+    """Understand what `node_id`'s handler returned.
+
+    Raises StateError for a value that is none of the admitted kinds.
+    """
+    if isinstance(result, Interrupt):
+        return Asked(interrupts=(_question(node_id, result),))
+    if isinstance(result, Timer):
+        return Completed(goto=_read_goto(node_id, result.goto), timer=result)
+    if isinstance(result, Command):
+        return _read_command(node_id, result)
+    if isinstance(result, (list, tuple)):
+        return Asked(interrupts=_questions(node_id, result))
+    if result is None or isinstance(result, (Mapping, BaseModel)):
+        return Completed(update=result)
+    raise StateError(
+        f"node {node_id!r} returned a {type(result).__name__}; return None, a mapping "
+        "of state fields, a model, a Command, an Interrupt or a Timer"
+    )
+
+
+def _read_command(node_id: str, command: Command) -> Completed:
+    output = command.output
+    if output is not UNSET:
+        output = to_json_value(output, "output")
+    return Completed(
+        update=command.update,
+        goto=_read_goto(node_id, command.goto),
+        route=None if command.route is None else label_text(command.route),
+        output=output,
+    )
+
+
+def label_text(label: Any) -> str:
+    """The text of a route label: an enum member's value, else its string form."""
+    value = getattr(label, "value", label)
+    return value if isinstance(value, str) else str(value)
+
+
+def _read_goto(node_id: str, goto: Any) -> tuple[Target, ...] | None:
+    if goto is None:
+        return None
+    targets = [goto] if isinstance(goto, (str, Send)) else goto
+    if not isinstance(targets, Sequence):
+        raise StateError(f"node {node_id!r}: goto is a {type(goto).__name__}")
+    return tuple(_read_target(node_id, target) for target in targets)
+
+
+def _read_target(node_id: str, target: Any) -> Target:
+    if isinstance(target, Send):
+        arg = to_json_value(target.arg, f"the argument of Send({target.node!r})")
+        return Send(label_text(target.node), arg)
+    text = label_text(target)
+    if not text:
+        raise StateError(f"node {node_id!r}: goto names an empty node id")
+    return text
+
+
+def _questions(node_id: str, items: Sequence[Any]) -> tuple[Interrupt, ...]:
+    kinds = {type(item).__name__ for item in items if not isinstance(item, Interrupt)}
+    if not items or kinds:
+        found = ", ".join(sorted(kinds)) or "nothing"
+        raise StateError(
+            f"node {node_id!r} returned a list of {found}; a list may hold Interrupts "
+            "only. Return a mapping of state fields to change the state"
+        )
+    keys = [item.key for item in items]
+    if len(items) > 1 and (None in keys or len(set(keys)) < len(keys)):
+        raise StateError(
+            f"node {node_id!r} asks {len(items)} questions; each needs a key of its own"
+        )
+    return tuple(_question(node_id, item) for item in items)
+
+
+def _question(node_id: str, item: Interrupt) -> Interrupt:
+    payload = to_json_value(item.payload, f"the question of {node_id!r}")
+    default = item.default
+    if default is not UNSET:
+        default = to_json_value(default, f"the default answer of {node_id!r}")
+    return Interrupt(
+        payload,
+        schema=item.schema,
+        key=item.key,
+        id=item.id,
+        expires_in=item.expires_in,
+        default=default,
+        node=item.node or node_id,
+    )

@@ -1,0 +1,349 @@
+"""The values that stores keep and the engine passes around.
+
+All frozen. A `CheckpointRecord` is what a reader gets from either store, with its state
+put together; a `Boundary` is what the engine asks a store to commit in one transaction.
+Read `store.py` next for the port that takes and gives them.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from stateknot.kernel.fold import StateDelta
+from stateknot.kernel.vocabulary import (
+    UNSET,
+    AttemptStatus,
+    CheckpointSource,
+    JsonValue,
+    RunStatus,
+    Unset,
+    WaitKind,
+    WaitStatus,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from datetime import datetime
+
+Namespace = tuple[str, ...]
+"""Where a graph stands among graphs that run graphs; the root is empty."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Activation:
+    """A node due in a superstep. `id` is empty until it first runs."""
+
+    node: str
+    arg: JsonValue | Unset = UNSET
+    id: str = ""
+
+    @property
+    def is_plain(self) -> bool:
+        """Whether it carries no Send argument, so that one a superstep is enough."""
+        return self.arg is UNSET
+
+    def to_json(self) -> dict[str, JsonValue]:
+        """The stored form; empty parts are left out."""
+        data: dict[str, JsonValue] = {"node": self.node}
+        if self.arg is not UNSET:
+            data["arg"] = self.arg
+        if self.id:
+            data["id"] = self.id
+        return data
+
+    @classmethod
+    def from_json(cls, data: Mapping[str, JsonValue]) -> Activation:
+        """Read what `to_json` wrote."""
+        return cls(node=data["node"], arg=data.get("arg", UNSET), id=data.get("id", ""))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JoinState:
+    """What has arrived at the joins of a lineage, and the Sends held back by them."""
+
+    arrivals: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    withheld: Mapping[str, tuple[JsonValue, ...]] = field(default_factory=dict)
+
+    def to_json(self) -> dict[str, JsonValue]:
+        """The stored form; empty parts are left out."""
+        data: dict[str, JsonValue] = {}
+        if self.arrivals:
+            data["arrivals"] = {k: list(v) for k, v in sorted(self.arrivals.items())}
+        if self.withheld:
+            data["withheld"] = {k: list(v) for k, v in sorted(self.withheld.items())}
+        return data
+
+    @classmethod
+    def from_json(cls, data: Mapping[str, JsonValue]) -> JoinState:
+        """Read what `to_json` wrote; a record without joins reads as none."""
+        return cls(
+            arrivals={k: tuple(v) for k, v in data.get("arrivals", {}).items()},
+            withheld={k: tuple(v) for k, v in data.get("withheld", {}).items()},
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CheckpointDraft:
+    """A checkpoint about to be written.
+
+    `sequence` orders it in its thread and namespace; `lineage` is the sequence of the
+    record at which its branch began, which holds the whole state (`is_base`).
+    """
+
+    id: str
+    sequence: int
+    lineage: int
+    parent_id: str | None
+    step: int
+    source: CheckpointSource
+    delta: StateDelta
+    pending: tuple[Activation, ...]
+    completed: tuple[Activation, ...] = ()
+    joins: JoinState = field(default_factory=JoinState)
+    metadata: Mapping[str, JsonValue] = field(default_factory=dict)
+    namespace: Namespace = ()
+
+    @property
+    def is_base(self) -> bool:
+        """Whether it begins a lineage and so holds every field."""
+        return self.sequence == self.lineage
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CheckpointRecord:
+    """A checkpoint as read, with its state put together (`values`, JSON by field)."""
+
+    id: str
+    thread_id: str
+    run_id: str | None
+    namespace: Namespace
+    sequence: int
+    lineage: int
+    parent_id: str | None
+    step: int
+    source: CheckpointSource
+    values: Mapping[str, JsonValue]
+    pending: tuple[Activation, ...]
+    completed: tuple[str, ...]
+    joins: JoinState
+    metadata: Mapping[str, JsonValue]
+    created_at: datetime
+    digest: str = ""
+
+    @property
+    def next_nodes(self) -> list[str]:
+        """The node of each pending activation, in active order."""
+        return [activation.node for activation in self.pending]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AttemptRecord:
+    """One try of an activation; `result` is kept only while no boundary folded it."""
+
+    id: str
+    activation_id: str
+    node_id: str
+    number: int
+    status: AttemptStatus
+    lineage: int
+    sequence: int
+    started_at: datetime
+    ended_at: datetime | None = None
+    error: Mapping[str, JsonValue] | None = None
+    result: JsonValue | None = None
+    usage: Mapping[str, JsonValue] | None = None
+    worker: str = ""
+    namespace: Namespace = ()
+    folded: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WaitRecord:
+    """A question, a timer, or a value handed to an activation.
+
+    `sequence` is the boundary at which it was asked, `answered_sequence` the newest
+    boundary when its answer came.
+    """
+
+    id: str
+    activation_id: str
+    node_id: str
+    kind: WaitKind
+    status: WaitStatus
+    lineage: int
+    sequence: int
+    position: int = 0
+    key: str | None = None
+    payload: JsonValue = None
+    schema: Mapping[str, JsonValue] | None = None
+    default: JsonValue | Unset = UNSET
+    due_at: datetime | None = None
+    due_in_seconds: float | None = None
+    answer: JsonValue | Unset = UNSET
+    answered_by: str | None = None
+    answered_sequence: int | None = None
+    asked_at: datetime | None = None
+    namespace: Namespace = ()
+    thread_id: str = ""
+    run_id: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Event:
+    """One thing that happened; `data` holds the facts of its kind."""
+
+    kind: str
+    step: int | None = None
+    node: str | None = None
+    data: Mapping[str, JsonValue] = field(default_factory=dict)
+
+    def to_json(self) -> list[JsonValue]:
+        """The stored form: kind, step, node, facts; empty tail left out."""
+        row: list[JsonValue] = [self.kind, self.step, self.node, dict(self.data)]
+        while len(row) > 1 and not row[-1]:
+            row.pop()
+        return row
+
+    @classmethod
+    def from_json(cls, row: list[JsonValue]) -> Event:
+        """Read what `to_json` wrote."""
+        kind, step, node, data = [*row, None, None, None][:4]
+        return cls(kind=kind, step=step, node=node, data=data or {})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunRecord:
+    """A run as the engine sees it."""
+
+    id: str
+    thread_id: str
+    graph_id: str
+    digest: str
+    status: RunStatus
+    head_id: str
+    sequence: int
+    lineage: int
+    steps: int
+    epoch: int = 0
+    namespace: Namespace = ()
+    parent_run_id: str | None = None
+    root_run_id: str = ""
+    step_limit: int | None = None
+    error: Mapping[str, JsonValue] | None = None
+    output: JsonValue | None = None
+    actor: str = ""
+    metadata: Mapping[str, JsonValue] = field(default_factory=dict)
+    created_at: datetime | None = None
+    started_at: datetime | None = None
+    ended_at: datetime | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Fence:
+    """The proof that its holder drives a run: valid while the row's epoch is `epoch`."""
+
+    run_id: str
+    epoch: int
+    holder: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Boundary:
+    """All that one boundary commits: a checkpoint and what belongs to it.
+
+    `status` is the run's status behind it. `folded_attempts` name earlier pending
+    results that this checkpoint folds, `closed_waits` the questions it is done with.
+    """
+
+    checkpoint: CheckpointDraft
+    status: RunStatus
+    steps: int
+    attempts: tuple[AttemptRecord, ...] = ()
+    folded_attempts: tuple[str, ...] = ()
+    waits: tuple[WaitRecord, ...] = ()
+    closed_waits: tuple[str, ...] = ()
+    events: tuple[Event, ...] = ()
+    error: Mapping[str, JsonValue] | None = None
+    output: JsonValue | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Admission:
+    """All that admitting a run commits: the run and its input record."""
+
+    run_id: str
+    thread_id: str
+    graph_id: str
+    graph_version: str
+    digest: str
+    definition: Mapping[str, JsonValue]
+    checkpoint_id: str
+    delta: StateDelta
+    pending: tuple[Activation, ...]
+    step_limit: int | None = None
+    actor: str = ""
+    metadata: Mapping[str, Any] = field(default_factory=dict)
+    namespace: Namespace = ()
+    parent_run_id: str | None = None
+    root_run_id: str = ""
+    priority: int = 0
+    on_busy: str = "reject"
+    events: tuple[Event, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reopening:
+    """What makes a run that stands still ready to be driven again.
+
+    `head_id` and `lineage` are given when it goes on from another checkpoint than its
+    head; `waits` and `attempts` are what that checkpoint carries along.
+    """
+
+    run_id: str
+    head_id: str | None = None
+    lineage: int | None = None
+    step_limit: int | None = None
+    actor: str = ""
+    waits: tuple[WaitRecord, ...] = ()
+    attempts: tuple[AttemptRecord, ...] = ()
+    events: tuple[Event, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ManualWrite:
+    """An operator's or application's edit: a checkpoint on top of `expected_head`.
+
+    `closed_waits` and `dropped_attempts` belong to the node it was made as.
+    """
+
+    run_id: str
+    expected_head: str
+    checkpoint: CheckpointDraft
+    closed_waits: tuple[str, ...] = ()
+    dropped_attempts: tuple[str, ...] = ()
+    events: tuple[Event, ...] = ()
+    actor: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ThreadFork:
+    """A new thread that begins with a copy of another's checkpoint."""
+
+    admission: Admission
+    checkpoint: CheckpointDraft
+    waits: tuple[WaitRecord, ...] = ()
+    attempts: tuple[AttemptRecord, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JournalRecord:
+    """One row of the journal: the events of a boundary, or what happened between."""
+
+    run_id: str
+    number: int
+    first_event: int
+    events: tuple[Event, ...]
+    recorded_at: datetime
+    checkpoint_id: str | None = None
+    actor: str = ""

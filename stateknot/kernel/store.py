@@ -1,0 +1,179 @@
+"""The port that the executor needs of a store; two stores implement it.
+
+`MemoryCheckpointer` (kernel) and `DjangoCheckpointer` (storage) pass one contract suite.
+Every write belongs in `atomic()`, and every write of a driver names its `Fence`: a store
+refuses it with LeaseError once another epoch holds the run. A record is never modified
+after it was written.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Protocol
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from contextlib import AbstractContextManager
+    from datetime import datetime
+
+    from stateknot.kernel.records import (
+        Admission,
+        AttemptRecord,
+        Boundary,
+        CheckpointRecord,
+        Event,
+        Fence,
+        JournalRecord,
+        ManualWrite,
+        Namespace,
+        Reopening,
+        RunRecord,
+        ThreadFork,
+        WaitRecord,
+    )
+    from stateknot.kernel.vocabulary import JsonValue, RunStatus
+
+
+class Store(Protocol):
+    """Keeps threads, runs, checkpoints, attempts, waits and the journal."""
+
+    heartbeat_seconds: float | None
+    """How often a driver renews its lease; None where leases do not expire."""
+
+    def atomic(self) -> AbstractContextManager[None]:
+        """All writes inside commit together or not at all. May be nested."""
+        ...
+
+    def check_placement(self) -> None:
+        """Raise RunError where an in-process run must not stand (a transaction)."""
+        ...
+
+    def now(self) -> datetime:
+        """The store's clock, an aware UTC datetime."""
+        ...
+
+    def thread_finished(self) -> None:
+        """Free what the calling worker thread holds (database connections)."""
+        ...
+
+    def find_checkpoint(
+        self,
+        thread_id: str,
+        checkpoint_id: str | None = None,
+        namespace: Namespace = (),
+    ) -> CheckpointRecord | None:
+        """The named checkpoint, or the newest of the namespace; None if unknown."""
+        ...
+
+    def list_checkpoints(
+        self,
+        thread_id: str,
+        *,
+        namespace: Namespace = (),
+        limit: int | None = None,
+        before: str | None = None,
+    ) -> list[CheckpointRecord]:
+        """The newest checkpoint and its ancestors, newest first.
+
+        `before` names a checkpoint: the walk starts at its parent.
+        """
+        ...
+
+    def find_run(self, run_id: str) -> RunRecord | None:
+        """The run, or None."""
+        ...
+
+    def find_thread_run(
+        self, thread_id: str, namespace: Namespace = ()
+    ) -> RunRecord | None:
+        """The newest run of the thread in the namespace, or None."""
+        ...
+
+    def list_waits(self, thread_id: str, namespace: Namespace = ()) -> list[WaitRecord]:
+        """Waits that are not closed, in the order in which they were asked."""
+        ...
+
+    def find_wait(self, wait_id: str) -> WaitRecord | None:
+        """The wait, whatever its status, or None."""
+        ...
+
+    def list_waits_at(self, checkpoint: CheckpointRecord) -> list[WaitRecord]:
+        """Waits of the checkpoint's lineage that were asked up to it, closed too."""
+        ...
+
+    def list_results(self, run: RunRecord) -> list[AttemptRecord]:
+        """Finished attempts of the run's lineage that no boundary has folded."""
+        ...
+
+    def list_results_at(self, checkpoint: CheckpointRecord) -> list[AttemptRecord]:
+        """Results that were pending at the checkpoint, folded since or not."""
+        ...
+
+    def list_journal(self, run_id: str, after: int = -1) -> list[JournalRecord]:
+        """Journal rows with a number above `after`, in order; empty if unknown."""
+        ...
+
+    def last_sequence(self, thread_id: str, namespace: Namespace = ()) -> int:
+        """The sequence of the newest checkpoint, -1 if there is none."""
+        ...
+
+    def admit(self, admission: Admission, holder: str | None = None) -> RunRecord:
+        """Store a run with its input record; with `holder` it is claimed at once.
+
+        Raises ThreadBusyError while another run holds the thread.
+        """
+        ...
+
+    def claim(self, run_id: str, holder: str) -> Fence | None:
+        """Take the lease of a run that is due; None when there is nothing to drive."""
+        ...
+
+    def renew(self, fence: Fence) -> None:
+        """Extend the lease. Raises LeaseError when it was lost."""
+        ...
+
+    def release(self, fence: Fence) -> bool:
+        """Give the lease back; True when the run wants to be driven again."""
+        ...
+
+    def commit(self, fence: Fence, boundary: Boundary) -> None:
+        """Store a boundary and move the head, in one transaction.
+
+        A boundary whose status is not `running` also gives the lease back.
+        """
+        ...
+
+    def record_attempts(
+        self, fence: Fence, attempts: Sequence[AttemptRecord], events: Sequence[Event]
+    ) -> None:
+        """Store attempts that ended between boundaries."""
+        ...
+
+    def finish(
+        self,
+        fence: Fence,
+        status: RunStatus,
+        *,
+        error: dict[str, JsonValue] | None,
+        events: Sequence[Event],
+    ) -> None:
+        """End a drive without a checkpoint (a limit): the last boundary stands."""
+        ...
+
+    def reopen(self, reopening: Reopening) -> RunRecord:
+        """Make a run pending again, from its head or from the checkpoint named."""
+        ...
+
+    def answer(self, wait_id: str, value: JsonValue, *, actor: str = "") -> WaitRecord:
+        """Store an answer. Raises AlreadyAnsweredError; the first answer is kept."""
+        ...
+
+    def write(self, change: ManualWrite) -> CheckpointRecord:
+        """Store a manual checkpoint.
+
+        Raises StaleCheckpointError when the head moved, ThreadBusyError while driven.
+        """
+        ...
+
+    def fork(self, fork: ThreadFork) -> RunRecord:
+        """Store a new thread from a copy of a checkpoint."""
+        ...

@@ -1,0 +1,168 @@
+"""What one superstep decides: the barrier as a pure function.
+
+`plan_superstep` takes the state before the step and the outcome of every activation and
+gives a `SuperstepPlan`: which updates are folded, who goes next, what stays pending, and
+whether the step advanced, paused or failed. See Note [Lowest index decides].
+
+Note [Lowest index decides]
+~~~~~~~~~~~~~~~~~~~~~~~~~~~
+The activation with the lowest index that failed, asked, could not be folded or could
+not be routed decides the step. Only what stands before it is folded and routed, so the
+outcome does not depend on which sibling finished first. Finding that index is a loop,
+since a fold error moves it down, and so may routing against the smaller fold; it ends
+because the index only falls. Results behind it are kept and reused, not thrown away.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from stateknot.kernel.failure import NodeFailure
+from stateknot.kernel.fold import Folded, FoldError, StateDelta
+from stateknot.kernel.outcome import Asked, Completed, Failed, NotRun, Outcome
+from stateknot.kernel.routing import RouteError, RoutePlan, plan_routes
+from stateknot.kernel.vocabulary import UNSET, CheckpointSource
+
+if TYPE_CHECKING:
+    from pydantic import BaseModel
+
+    from stateknot.kernel.blueprint import Blueprint
+    from stateknot.kernel.records import Activation, Event, JoinState
+
+Outcomes = Sequence[tuple["Activation", Outcome]]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SuperstepPlan:
+    """The decision of one superstep.
+
+    `done` were folded; `kept` finished behind the deciding activation (or failed to be
+    routed) and wait for their fold; `asked` recorded questions; `failed` are all
+    failures, the deciding one first. `pending` is the next active list.
+    """
+
+    source: CheckpointSource
+    state: BaseModel
+    delta: StateDelta
+    pending: tuple[Activation, ...]
+    joins: JoinState
+    done: tuple[tuple[Activation, Completed], ...] = ()
+    kept: tuple[tuple[Activation, Completed], ...] = ()
+    asked: tuple[tuple[Activation, Asked], ...] = ()
+    failed: tuple[tuple[Activation, NodeFailure], ...] = ()
+    failure: NodeFailure | None = None
+    events: tuple[Event, ...] = field(default_factory=tuple)
+
+
+def plan_superstep(
+    blueprint: Blueprint,
+    state: BaseModel,
+    outcomes: Outcomes,
+    *,
+    joins: JoinState,
+    step: int,
+) -> SuperstepPlan:
+    """Decide the superstep numbered `step` that gave `outcomes`, in active order."""
+    deciding = _first_undone(outcomes)
+    failure: NodeFailure | None = None
+    while True:
+        done = [(a, o) for a, o in outcomes[:deciding] if isinstance(o, Completed)]
+        remaining = [activation for activation, _ in outcomes[deciding:]]
+        try:
+            _check_output(done, alone=len(outcomes) == 1)
+            folded = blueprint.fold.fold(state, [(a.node, o.update) for a, o in done])
+            routes = plan_routes(
+                blueprint,
+                folded.state,
+                done,
+                remaining=remaining,
+                joins=joins,
+                step=step,
+            )
+        except FoldError as error:
+            deciding = _update_position(done, error.index)
+            kind = "reducer" if error.is_reducer else "update"
+            failure = _describe(outcomes[deciding][0], error.cause, kind)
+        except RouteError as error:
+            deciding = error.index
+            failure = _describe(outcomes[deciding][0], error.cause, error.kind)
+        else:
+            return _settle(outcomes, deciding, failure, folded, routes)
+
+
+def _first_undone(outcomes: Outcomes) -> int:
+    return next(
+        (i for i, (_, o) in enumerate(outcomes) if not isinstance(o, Completed)),
+        len(outcomes),
+    )
+
+
+def _update_position(done: Sequence[tuple[Activation, Completed]], index: int) -> int:
+    """The position in `done` of the `index`-th update; those without one do not count."""
+    positions = [i for i, (_, outcome) in enumerate(done) if outcome.update is not None]
+    return positions[index]
+
+
+def _check_output(done: Sequence[tuple[Activation, Completed]], *, alone: bool) -> None:
+    """Only an explicit output must be alone in its barrier."""
+    for index, (activation, outcome) in enumerate(done):
+        if outcome.output is not UNSET and not alone:
+            error = ValueError(
+                f"node {activation.node!r} gave the terminal output while other nodes "
+                "were active in its superstep; join them first"
+            )
+            raise RouteError(index, "routing", error)
+
+
+def _describe(activation: Activation, cause: Exception, kind: str) -> NodeFailure:
+    return NodeFailure.of(
+        cause,
+        node_id=activation.node,
+        activation_id=activation.id,
+        kind="reducer" if kind == "update" else kind,
+        code="node.update_refused" if kind == "update" else None,
+    )
+
+
+def _settle(
+    outcomes: Outcomes,
+    deciding: int,
+    failure: NodeFailure | None,
+    folded: Folded,
+    routes: RoutePlan,
+) -> SuperstepPlan:
+    rest = outcomes[deciding:]
+    asked = [(a, o) for a, o in rest if isinstance(o, Asked)]
+    failed = [(a, o.failure) for a, o in rest if isinstance(o, Failed)]
+    kept = [(a, o) for a, o in rest if isinstance(o, Completed)]
+    if failure is not None:
+        failed.insert(0, (outcomes[deciding][0], failure))
+        if failure.kind == "reducer":
+            # A result that cannot be folded is not kept: the node must run again.
+            kept = [(a, o) for a, o in kept if a is not outcomes[deciding][0]]
+    elif rest and isinstance(rest[0][1], Failed):
+        failure = rest[0][1].failure
+    return SuperstepPlan(
+        source=_source(failure, bool(rest)),
+        state=folded.state,
+        delta=folded.delta,
+        pending=routes.successors + tuple(activation for activation, _ in rest),
+        joins=routes.joins,
+        done=tuple((a, o) for a, o in outcomes[:deciding] if isinstance(o, Completed)),
+        kept=tuple(kept),
+        asked=tuple(asked),
+        failed=tuple(failed),
+        failure=failure,
+        events=routes.events,
+    )
+
+
+def _source(failure: NodeFailure | None, paused: bool) -> CheckpointSource:
+    if failure is not None:
+        return CheckpointSource.FAILURE
+    return CheckpointSource.INTERRUPT if paused else CheckpointSource.LOOP
+
+
+__all__ = ["NotRun", "SuperstepPlan", "plan_superstep"]

@@ -1,0 +1,248 @@
+"""How runs begin and how they go on: admission, resume, retry, answers.
+
+Each function reads what stands, lets the kernel decide, and writes inside the caller's
+`store.atomic()`. None of them drives: `graph.py` (in the caller's process) and the
+worker do, with the fence that a claim gave.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from stateknot.errors import (
+    GraphError,
+    MissingNodeError,
+    ResumeError,
+    RevisionMismatchError,
+    ValidationError,
+)
+from stateknot.kernel.commands import Command, ResumeTarget
+from stateknot.kernel.outcome import to_json_value
+from stateknot.kernel.records import Activation, Admission, Event, Reopening, WaitRecord
+from stateknot.kernel.vocabulary import (
+    END,
+    START,
+    UNSET,
+    RunStatus,
+    WaitKind,
+    WaitStatus,
+)
+from stateknot.runtime.answers import check_answer
+from stateknot.runtime.branching import Branch, carry_over
+from stateknot.runtime.execution import open_questions
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from stateknot.kernel.blueprint import Blueprint
+    from stateknot.kernel.commands import GraphInput
+    from stateknot.kernel.definition import GraphDefinition
+    from stateknot.kernel.records import CheckpointRecord, RunRecord
+    from stateknot.kernel.store import Store
+    from stateknot.runtime.config import RunConfig
+
+
+def plan_inputs(
+    blueprint: Blueprint, inputs: Sequence[GraphInput] | None
+) -> tuple[Activation, ...]:
+    """The first active list: the entry, or one activation per input, never merged.
+
+    Raises GraphError for an input that targets END, an unknown node, or no input.
+    """
+    if inputs is None:
+        return tuple(Activation(node=node) for node in blueprint.entry)
+    if not inputs:
+        raise ValidationError("no inputs were given; leave them out to enter at START")
+    return tuple(a for item in inputs for a in _activations(blueprint, item))
+
+
+def _activations(blueprint: Blueprint, item: GraphInput) -> list[Activation]:
+    arg = item.payload
+    if arg is not UNSET:
+        arg = to_json_value(arg, f"the input for {item.target!r}")
+    if item.target == END:
+        raise GraphError("an input cannot target END: nothing would run")
+    if item.target == START:
+        return [Activation(node=node, arg=arg) for node in blueprint.entry]
+    if item.target not in blueprint.nodes:
+        known = ", ".join(sorted(blueprint.nodes))
+        raise MissingNodeError(
+            f"an input names node {item.target!r}, the graph has {known}"
+        )
+    return [Activation(node=item.target, arg=arg)]
+
+
+def draft_admission(
+    blueprint: Blueprint,
+    definition: GraphDefinition,
+    config: RunConfig,
+    state: Any,
+    *,
+    thread_id: str | None = None,
+    inputs: Sequence[GraphInput] | None = None,
+    step_limit: int | None = None,
+    actor: str = "",
+    metadata: dict[str, Any] | None = None,
+    priority: int = 0,
+) -> Admission:
+    """Everything that admitting a run stores; a missing thread id is made up here."""
+    pending = plan_inputs(blueprint, inputs)
+    folded = blueprint.fold.initial(state)
+    run_id = config.clock.new_id()
+    parent = config.frames[-1] if config.frames else None
+    return Admission(
+        run_id=run_id,
+        thread_id=thread_id or config.clock.new_id(),
+        graph_id=blueprint.graph_id,
+        graph_version=blueprint.version,
+        digest=definition.digest,
+        definition=definition.to_dict(),
+        checkpoint_id=config.clock.new_id(),
+        delta=folded.delta,
+        pending=pending,
+        step_limit=step_limit,
+        actor=actor,
+        metadata=metadata or {},
+        namespace=config.namespace,
+        parent_run_id=parent.run_id if parent else None,
+        root_run_id=config.frames[0].run_id if config.frames else run_id,
+        priority=priority,
+        events=(Event(kind="run.admitted", data={"run_id": run_id}),),
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Standing:
+    """The checkpoint that a run goes on from, and what belongs to it there."""
+
+    run: RunRecord
+    record: CheckpointRecord
+    branch: Branch | None
+    questions: tuple[WaitRecord, ...]
+
+
+def find_standing(
+    store: Store, thread_id: str, target: ResumeTarget, config: RunConfig
+) -> Standing:
+    """Where `thread_id` would go on. Raises ResumeError naming what is missing."""
+    namespace = config.namespace
+    current = store.find_thread_run(thread_id, namespace)
+    named = target.checkpoint_id
+    record = store.find_checkpoint(thread_id, named, namespace) if current else None
+    if current is None or record is None:
+        what = f"checkpoint {named!r}" if named else "checkpoint"
+        raise ResumeError(f"no {what} found on thread {thread_id!r}")
+    owner = store.find_run(record.run_id) if record.run_id else current
+    run = owner or current
+    last = store.last_sequence(thread_id, namespace)
+    is_branch = record.id != run.head_id or record.sequence != last
+    if not is_branch:
+        waits = store.list_waits(thread_id, namespace)
+        questions = tuple(open_questions(record, waits))
+        return Standing(run=run, record=record, branch=None, questions=questions)
+    branch = carry_over(
+        store, record, run_id=run.id, lineage=last + 1, new_id=config.clock.new_id
+    )
+    questions = tuple(w for w in branch.waits if w.status is WaitStatus.OPEN)
+    return Standing(run=run, record=record, branch=branch, questions=questions)
+
+
+def reopen(
+    store: Store,
+    standing: Standing,
+    command: Command,
+    config: RunConfig,
+    *,
+    digest: str | None,
+    step_limit: int | None = None,
+    actor: str = "",
+) -> RunRecord:
+    """Make a run pending again, with the answers that `command` brings.
+
+    Transaction: the caller's. Raises ResumeError when nothing is pending, when an answer
+    fits no open question, or when it does not fit the question's schema;
+    RevisionMismatchError when the graph here is not the run's.
+    """
+    run, record = standing.run, standing.record
+    if not record.pending:
+        raise ResumeError(
+            f"checkpoint {record.id} of thread {run.thread_id!r} has no pending nodes "
+            "to resume; start a new run or resume from an earlier checkpoint"
+        )
+    if run.status is RunStatus.CANCELLED:
+        raise ResumeError(f"run {run.id} was cancelled; start a new run")
+    if digest is not None and digest != run.digest:
+        raise RevisionMismatchError(run.digest, digest, run.graph_id)
+    answers = pair_answers(standing.questions, command)
+    branch = standing.branch
+    waits = branch.waits if branch else ()
+    values = _handed_values(standing, command, config) if not answers else ()
+    reopening = Reopening(
+        run_id=run.id,
+        head_id=record.id if branch else None,
+        lineage=branch.lineage if branch else None,
+        step_limit=step_limit,
+        actor=actor,
+        waits=(*waits, *values),
+        attempts=branch.attempts if branch else (),
+        events=(Event(kind="run.reopened", data={"checkpoint": record.id}),),
+    )
+    reopened = store.reopen(reopening)
+    for wait, value in answers:
+        store.answer(wait.id, value, actor=actor)
+    return reopened
+
+
+def pair_answers(
+    questions: Sequence[WaitRecord], command: Command
+) -> list[tuple[WaitRecord, Any]]:
+    """The open questions with the answers that `command` gives them, checked.
+
+    A bare value answers the deciding (first) question.
+    """
+    pairs: list[tuple[WaitRecord, Any]] = []
+    by_id = {wait.id: wait for wait in questions}
+    for wait_id, value in (command.answers or {}).items():
+        if wait_id not in by_id:
+            open_ids = ", ".join(by_id) or "none"
+            raise ResumeError(f"no open question {wait_id!r}; open: {open_ids}")
+        pairs.append((by_id[wait_id], value))
+    if command.resume is not UNSET and questions:
+        pairs.append((questions[0], command.resume))
+    return [(wait, check_answer(wait, value)) for wait, value in pairs]
+
+
+def _handed_values(
+    standing: Standing, command: Command, config: RunConfig
+) -> tuple[WaitRecord, ...]:
+    """A value for a boundary that asked nothing: each of its activations gets it."""
+    if command.resume is UNSET or standing.questions:
+        return ()
+    value = to_json_value(command.resume, "the resume value")
+    lineage = standing.branch.lineage if standing.branch else standing.record.lineage
+    return tuple(
+        WaitRecord(
+            id=config.clock.new_id(),
+            activation_id=activation.id,
+            node_id=activation.node,
+            kind=WaitKind.VALUE,
+            status=WaitStatus.ANSWERED,
+            lineage=lineage,
+            sequence=standing.record.sequence,
+            answer=value,
+            namespace=standing.record.namespace,
+        )
+        for activation in standing.record.pending
+        if activation.id
+    )
+
+
+__all__ = [
+    "Standing",
+    "draft_admission",
+    "find_standing",
+    "pair_answers",
+    "plan_inputs",
+    "reopen",
+]

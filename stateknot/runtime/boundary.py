@@ -1,0 +1,216 @@
+"""From a superstep's decision to the boundary that is committed.
+
+Decides nothing: it gives the plan its ids, attempts, questions and events, in the shape
+that `Store.commit` takes.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+from pydantic import TypeAdapter
+
+from stateknot.kernel.fold import StateDelta
+from stateknot.kernel.outcome import Completed
+from stateknot.kernel.records import Boundary, CheckpointDraft, WaitRecord
+from stateknot.kernel.result_codec import encode_result
+from stateknot.kernel.vocabulary import (
+    UNSET,
+    CheckpointSource,
+    RunStatus,
+    WaitKind,
+    WaitStatus,
+)
+
+if TYPE_CHECKING:
+    from stateknot.kernel.commands import Interrupt
+    from stateknot.kernel.failure import NodeFailure
+    from stateknot.kernel.records import Activation, AttemptRecord, Event
+    from stateknot.kernel.superstep import SuperstepPlan
+    from stateknot.runtime.config import RunConfig
+    from stateknot.runtime.position import Position
+    from stateknot.runtime.step_runner import StepResult
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Drafted:
+    """A boundary without its checkpoint's final form, and what belongs to it."""
+
+    draft: CheckpointDraft
+    attempts: tuple[AttemptRecord, ...]
+    folded: tuple[str, ...]
+    waits: tuple[WaitRecord, ...]
+    closed: tuple[str, ...]
+
+    def boundary(
+        self,
+        *,
+        status: RunStatus,
+        steps: int,
+        events: tuple[Event, ...],
+        failure: NodeFailure | None,
+        output: Any,
+    ) -> Boundary:
+        """The boundary as the store takes it."""
+        return Boundary(
+            checkpoint=self.draft,
+            status=status,
+            steps=steps,
+            attempts=self.attempts,
+            folded_attempts=self.folded,
+            waits=self.waits,
+            closed_waits=self.closed,
+            events=events,
+            error=failure.to_json() if failure else None,
+            output=output,
+        )
+
+
+def draft_boundary(
+    plan: SuperstepPlan,
+    result: StepResult,
+    position: Position,
+    config: RunConfig,
+    fold: Any,
+) -> Drafted:
+    """Put a plan into the shape that is committed."""
+    waits = _new_waits(plan, position, config)
+    done = {activation.id for activation, _ in plan.done}
+    closed = [w.id for a in done for w in position.waits.get(a, ())]
+    closed += _superseded(plan, position)
+    return Drafted(
+        draft=CheckpointDraft(
+            id=config.clock.new_id(),
+            sequence=position.sequence + 1,
+            lineage=position.lineage,
+            parent_id=position.head_id,
+            step=position.step + 1,
+            source=plan.source,
+            delta=_delta(plan, position, fold),
+            pending=plan.pending,
+            completed=tuple(activation for activation, _ in plan.done),
+            joins=plan.joins,
+            metadata=_metadata(plan, position, config),
+            namespace=position.run.namespace,
+        ),
+        attempts=_attempts(plan, result, fold),
+        folded=_folded(plan, result),
+        waits=waits,
+        closed=tuple(sorted(closed)),
+    )
+
+
+def _delta(plan: SuperstepPlan, position: Position, fold: Any) -> StateDelta:
+    """What the step changed; the first record of a lineage holds every field."""
+    if position.sequence + 1 > position.lineage:
+        return plan.delta
+    return StateDelta(changes=fold.codec.dump(plan.state, fold.codec.names))
+
+
+def _metadata(
+    plan: SuperstepPlan, position: Position, config: RunConfig
+) -> dict[str, Any]:
+    metadata: dict[str, Any] = {}
+    if plan.failure is not None:
+        metadata["failed_node"] = plan.failure.node_id
+        metadata["error"] = plan.failure.to_json()
+    elif plan.source is CheckpointSource.INTERRUPT:
+        metadata["interrupted_nodes"] = [
+            activation.node for activation, _ in plan.asked
+        ]
+    if config.frames:
+        metadata["depth"] = len(config.frames)
+    return metadata
+
+
+def _attempts(
+    plan: SuperstepPlan, result: StepResult, fold: Any
+) -> tuple[AttemptRecord, ...]:
+    """The step's attempts that were not flushed; kept ones carry their result."""
+    kept = {activation.id: outcome for activation, outcome in plan.kept}
+    fresh = []
+    for attempt in result.attempts:
+        if attempt.id in result.flushed:
+            continue
+        outcome = kept.get(attempt.activation_id)
+        if outcome is not None:
+            stored = encode_result(fold, attempt.node_id, outcome)
+            attempt = replace(attempt, result=stored)
+        fresh.append(attempt)
+    return tuple(fresh)
+
+
+def _folded(plan: SuperstepPlan, result: StepResult) -> tuple[str, ...]:
+    """Results that stand in the store and are now folded, or can never be."""
+    flushed = {a.activation_id: a.id for a in result.attempts if a.id in result.flushed}
+    kept = {activation.id for activation, _ in plan.kept}
+    folded = []
+    for activation, outcome in (*plan.done, *_refused(plan, result)):
+        stored = outcome.attempt_id or flushed.get(activation.id)
+        if stored is not None and activation.id not in kept:
+            folded.append(stored)
+    return tuple(folded)
+
+
+def _refused(
+    plan: SuperstepPlan, result: StepResult
+) -> list[tuple[Activation, Completed]]:
+    """A result that its reducer refused: it is dropped, and its node runs again."""
+    if plan.failure is None or plan.failure.kind != "reducer":
+        return []
+    return [
+        (activation, outcome)
+        for activation, outcome in result.outcomes
+        if activation.id == plan.failure.activation_id
+        and isinstance(outcome, Completed)
+    ]
+
+
+def _superseded(plan: SuperstepPlan, position: Position) -> list[str]:
+    """Open questions whose activation ran again and asked anew."""
+    asked_again = [a.id for a, outcome in plan.asked if not outcome.is_open]
+    return [w.id for a in asked_again for w in position.open_waits(a)]
+
+
+def _new_waits(
+    plan: SuperstepPlan, position: Position, config: RunConfig
+) -> tuple[WaitRecord, ...]:
+    return tuple(
+        _wait(question, activation, place, position, config)
+        for activation, outcome in plan.asked
+        for place, question in enumerate(outcome.interrupts)
+    )
+
+
+def _wait(
+    question: Interrupt,
+    activation: Activation,
+    place: int,
+    position: Position,
+    config: RunConfig,
+) -> WaitRecord:
+    expires = question.expires_in
+    return WaitRecord(
+        id=question.id or config.clock.new_id(),
+        activation_id=activation.id,
+        node_id=question.node or activation.node,
+        kind=WaitKind.INTERRUPT,
+        status=WaitStatus.OPEN,
+        lineage=position.lineage,
+        sequence=position.sequence + 1,
+        position=place,
+        key=question.key,
+        payload=question.payload,
+        schema=json_schema_of(question.schema),
+        default=question.default if question.default is not UNSET else UNSET,
+        due_in_seconds=expires.total_seconds() if expires is not None else None,
+        namespace=position.run.namespace,
+    )
+
+
+def json_schema_of(schema: Any) -> dict[str, Any] | None:
+    """The JSON Schema of a question's answer: from a model, a type, or given as it is."""
+    if schema is None or isinstance(schema, dict):
+        return schema
+    return TypeAdapter(schema).json_schema()

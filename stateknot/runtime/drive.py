@@ -1,0 +1,335 @@
+"""The way of a run: one worker's or caller's pass over it, under one fence.
+
+`Drive.run` is the loop that ARCHITECTURE tells: it loads where the run stands and then,
+superstep by superstep, checks limits, runs handlers, lets the kernel decide, and commits
+the boundary. It stops when the run ends, pauses or fails, when its quantum is used, or
+when the lease is lost. It writes through `Committer` only.
+"""
+
+from __future__ import annotations
+
+import threading
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any
+
+from stateknot.errors import (
+    MissingNodeError,
+    NodeVisitLimitError,
+    RecursionLimitError,
+    RunDeadlineError,
+    RunError,
+    StateError,
+)
+from stateknot.kernel.failure import NodeFailure
+from stateknot.kernel.outcome import Asked, Completed, Failed
+from stateknot.kernel.routing import with_ids
+from stateknot.kernel.superstep import plan_superstep
+from stateknot.kernel.vocabulary import UNSET, CheckpointSource, RunStatus
+from stateknot.runtime.boundary import draft_boundary
+from stateknot.runtime.events import EventLog
+from stateknot.runtime.loop_thread import LoopThread
+from stateknot.runtime.node_runner import NodeRunner
+from stateknot.runtime.position import Position, load_position
+from stateknot.runtime.step_runner import StepRunner
+
+if TYPE_CHECKING:
+    from stateknot.kernel.blueprint import Blueprint
+    from stateknot.kernel.records import Fence, RunRecord
+    from stateknot.kernel.store import Store
+    from stateknot.kernel.superstep import SuperstepPlan
+    from stateknot.runtime.config import RunConfig
+    from stateknot.runtime.durability import Committer
+    from stateknot.runtime.step_runner import StepResult
+
+
+@dataclass(slots=True, kw_only=True)
+class DriveEnd:
+    """How a drive ended. `failure` or `error` say why a run failed; a drive that merely
+    yielded has neither, and status `running`."""
+
+    status: RunStatus
+    position: Position | None
+    visited: list[str] = field(default_factory=list)
+    steps: int = 0
+    failure: NodeFailure | None = None
+    error: Exception | None = None
+    output: Any = None
+
+
+@dataclass(slots=True, kw_only=True)
+class Quantum:
+    """How much one drive may do: supersteps and seconds; None is without bound."""
+
+    supersteps: int | None = None
+    seconds: float | None = None
+
+
+class Drive:
+    """One pass over a run. Make it with a fence that `claim` or `admit` gave."""
+
+    def __init__(
+        self,
+        blueprint: Blueprint,
+        config: RunConfig,
+        store: Store,
+        fence: Fence,
+        committer: Committer,
+    ) -> None:
+        self.blueprint, self.config, self.store = blueprint, config, store
+        self.fence, self.committer = fence, committer
+        self.log: EventLog = committer.log
+        self.lost = threading.Event()
+        self.visited: list[str] = []
+        self.steps = 0
+        self.visits: dict[str, int] = {}
+        self._started = config.clock.monotonic()
+
+    def run(self, run: RunRecord, quantum: Quantum | None = None) -> DriveEnd:
+        """Drive `run` until it rests or the quantum is used.
+
+        Raises LeaseError when another holder took it: nothing more was written.
+        """
+        loop = LoopThread(self.store.thread_finished)
+        steps = self._step_runner(loop)
+        try:
+            position = self._load(run)
+            if isinstance(position, DriveEnd):
+                return position
+            while True:
+                limit = self._exceeded(position)
+                if limit is not None:
+                    return self._stop(position, limit)
+                end = self._superstep(position, steps)
+                if end is not None:
+                    return end
+                if self._is_used(quantum):
+                    self.committer.drain()
+                    return self._end(RunStatus.RUNNING, position)
+        finally:
+            loop.close()
+
+    def _step_runner(self, loop: LoopThread) -> StepRunner:
+        nodes = NodeRunner(
+            blueprint=self.blueprint,
+            config=self.config,
+            log=self.log,
+            loop=loop,
+            on_attempt=lambda attempt: self.committer.record([attempt]),
+            is_cancelled=self.lost.is_set,
+            heartbeat=lambda: self.store.renew(self.fence),
+            thread_finished=self.store.thread_finished,
+        )
+        return StepRunner(
+            nodes=nodes,
+            is_parallel=self.config.is_parallel or self.blueprint.is_parallel,
+            max_concurrency=self.config.max_concurrency
+            or self.blueprint.max_concurrency,
+            flush=self.committer.record,
+        )
+
+    def _load(self, run: RunRecord) -> Position | DriveEnd:
+        """Where the run stands, or the end of a run that cannot be read or followed."""
+        try:
+            position = load_position(self.store, self.blueprint, run)
+            for activation in position.pending:
+                if activation.node not in self.blueprint.nodes:
+                    raise MissingNodeError(
+                        f"node {activation.node!r} is due on thread {run.thread_id!r} "
+                        f"but is not in graph {self.blueprint.graph_id!r}"
+                    )
+        except (StateError, MissingNodeError) as error:
+            return self._stop(None, error)
+        return position
+
+    def _exceeded(self, position: Position) -> RunError | None:
+        """The first limit that forbids another superstep, checked before it starts."""
+        policy = self.config.policy
+        limit = position.run.step_limit
+        if limit is None:
+            limit = min(self.blueprint.recursion_limit, policy.max_total_steps)
+        if position.steps >= limit:
+            return RecursionLimitError(limit)
+        deadline = self.config.deadline_seconds
+        elapsed = self.config.clock.monotonic() - self._started
+        if deadline is not None and elapsed >= deadline:
+            return RunDeadlineError(deadline)
+        return self._visit(position, policy.max_visits_per_node)
+
+    def _visit(self, position: Position, most: int | None) -> RunError | None:
+        """Count first runs of activations; those that ran before have an id."""
+        for activation in position.pending:
+            if not activation.id:
+                self.visits[activation.node] = self.visits.get(activation.node, 0) + 1
+            if most is not None and self.visits.get(activation.node, 0) > most:
+                return NodeVisitLimitError(activation.node, most)
+        return None
+
+    def _superstep(self, position: Position, steps: StepRunner) -> DriveEnd | None:
+        """One superstep: run what is due, decide, commit. The end, if it was the last."""
+        step = position.step + 1
+        position.pending = with_ids(position.pending, step)
+        active = [activation.node for activation in position.pending]
+        self.log.tell("step.started", step=step, active=active)
+        result = steps.run(position)
+        plan = plan_superstep(
+            self.blueprint,
+            position.state,
+            result.outcomes,
+            joins=position.joins,
+            step=step,
+        )
+        self._tell_outcomes(plan, step)
+        return self._commit(plan, result, position)
+
+    def _tell_outcomes(self, plan: SuperstepPlan, step: int) -> None:
+        """Events of what was folded, and of the activation that decided."""
+        for activation, outcome in plan.done:
+            self.visited.append(activation.node)
+            if outcome.update is not None:
+                self.log.tell("state.updated", step=step, node=activation.node)
+            self.log.tell("node.completed", step=step, node=activation.node)
+        if plan.failure is not None:
+            self.log.tell(
+                "node.failed",
+                step=step,
+                node=plan.failure.node_id,
+                error=f"{plan.failure.error_type}: {plan.failure.message}"[:500],
+            )
+        else:
+            for activation, asked in plan.asked:
+                if asked.is_open:
+                    continue
+                self.visited.append(activation.node)
+                for question in asked.interrupts:
+                    self.log.tell(
+                        "interrupt.emitted",
+                        step=step,
+                        node=question.node or activation.node,
+                        key=question.key,
+                    )
+        for event in plan.events:
+            self.log.pass_on(event)
+
+    def _commit(
+        self, plan: SuperstepPlan, result: StepResult, position: Position
+    ) -> DriveEnd | None:
+        failure = plan.failure or self._unsatisfied(plan)
+        is_loop = plan.source is CheckpointSource.LOOP
+        status = _status_behind(plan, failure)
+        steps = position.steps + is_loop
+        drafted = draft_boundary(
+            plan, result, position, self.config, self.blueprint.fold
+        )
+        output = next((o.output for _, o in plan.done if o.output is not UNSET), None)
+        self.log.tell("checkpoint.saved", checkpoint=drafted.draft.id)
+        if is_loop and failure is None:
+            self.log.tell("step.completed", step=position.step + 1)
+        if status is RunStatus.COMPLETED:
+            self.log.tell("run.completed", run_id=position.run.id, steps=steps)
+        elif status is RunStatus.FAILED and failure is not None:
+            self.log.tell(
+                "run.failed", run_id=position.run.id, error=failure.message[:500]
+            )
+        self.committer.commit(
+            drafted.boundary(
+                status=status,
+                steps=steps,
+                events=self.log.take(),
+                failure=failure,
+                output=output,
+            )
+        )
+        self.steps += is_loop
+        self._advance(position, plan, drafted.draft.id, steps)
+        if status is RunStatus.RUNNING:
+            return None
+        return self._end(status, position, failure=failure, output=output)
+
+    def _unsatisfied(self, plan: SuperstepPlan) -> NodeFailure | None:
+        """The failure of a run that has nothing to do but a join that cannot fire."""
+        if plan.pending or not plan.joins.arrivals:
+            return None
+        join = min(plan.joins.arrivals)
+        arrived = set(plan.joins.arrivals[join])
+        missing = sorted(set(self.blueprint.waiting.get(join, ())) - arrived)
+        error = RunError(
+            f"join {join!r} can never run: {', '.join(missing)} did not arrive and "
+            "nothing else is due. Add a barrier relief for a branch that may be skipped, "
+            f"or mark the missing node as done"
+        )
+        return NodeFailure.of(
+            error,
+            node_id=join,
+            activation_id="",
+            kind="join",
+            code="graph.join_unsatisfied",
+            attempts=0,
+        )
+
+    def _advance(
+        self, position: Position, plan: SuperstepPlan, head_id: str, steps: int
+    ) -> None:
+        done = {activation.id for activation, _ in plan.done}
+        position.head_id = head_id
+        position.sequence += 1
+        position.step += 1
+        position.steps = steps
+        position.state = plan.state
+        position.pending = plan.pending
+        position.joins = plan.joins
+        position.results = {k: v for k, v in position.results.items() if k not in done}
+        position.waits = {k: v for k, v in position.waits.items() if k not in done}
+        position.run = replace(position.run, head_id=head_id, steps=steps)
+
+    def _is_used(self, quantum: Quantum | None) -> bool:
+        if quantum is None:
+            return False
+        elapsed = self.config.clock.monotonic() - self._started
+        return (
+            quantum.supersteps is not None and self.steps >= quantum.supersteps
+        ) or (quantum.seconds is not None and elapsed >= quantum.seconds)
+
+    def _stop(self, position: Position | None, error: Exception) -> DriveEnd:
+        """End the drive without a checkpoint: the last boundary stands."""
+        self.log.tell("run.failed", run_id=self.fence.run_id, error=str(error)[:500])
+        failure = NodeFailure.of(
+            error,
+            node_id=getattr(error, "node_id", ""),
+            activation_id="",
+            kind="limit" if isinstance(error, RunError) else "state",
+            code=getattr(error, "code", None),
+            attempts=0,
+        )
+        self.committer.finish(RunStatus.FAILED, failure.to_json())
+        return self._end(RunStatus.FAILED, position, error=error)
+
+    def _end(
+        self,
+        status: RunStatus,
+        position: Position | None,
+        *,
+        failure: NodeFailure | None = None,
+        error: Exception | None = None,
+        output: Any = None,
+    ) -> DriveEnd:
+        return DriveEnd(
+            status=status,
+            position=position,
+            visited=self.visited,
+            steps=self.steps,
+            failure=failure,
+            error=error,
+            output=output,
+        )
+
+
+def _status_behind(plan: SuperstepPlan, failure: NodeFailure | None) -> RunStatus:
+    """The run's status behind a boundary."""
+    if failure is not None:
+        return RunStatus.FAILED
+    if plan.source is CheckpointSource.INTERRUPT:
+        return RunStatus.INTERRUPTED
+    return RunStatus.RUNNING if plan.pending else RunStatus.COMPLETED
+
+
+__all__ = ["Asked", "Completed", "Drive", "DriveEnd", "Failed", "Quantum"]

@@ -1,0 +1,165 @@
+"""When boundaries are written: `sync`, `async` or `exit`.
+
+A `Committer` takes the boundaries of one drive in order. What it guarantees in every
+mode: boundaries are stored in order, nothing is stored behind a write that failed, and
+the boundary at which a run rests is stored before its caller hears of it.
+
+Note [Nothing behind a failed write]
+~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~
+In `async` mode one thread writes from a queue. After its first failure it drops
+whatever comes later, and the failure is raised at the next boundary or when the drive
+rests: a record is never stored whose parent was not.
+"""
+
+from __future__ import annotations
+
+import queue
+import threading
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+from stateknot.kernel.vocabulary import DurabilityMode, RunStatus
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from stateknot.kernel.records import AttemptRecord, Boundary, Fence
+    from stateknot.kernel.store import Store
+    from stateknot.runtime.events import EventLog
+
+
+class Committer:
+    """Writes each boundary before the run goes on (`sync`)."""
+
+    def __init__(self, store: Store, fence: Fence, log: EventLog) -> None:
+        self.store, self.fence, self.log = store, fence, log
+
+    def commit(self, boundary: Boundary) -> None:
+        """Take a boundary; raises what the store raised."""
+        self._write(boundary)
+
+    def record(self, attempts: Sequence[AttemptRecord]) -> None:
+        """Store attempts that ended between boundaries, with what was told so far."""
+        self.drain()
+        with self.store.atomic():
+            self.store.record_attempts(self.fence, attempts, self.log.take())
+
+    def drain(self) -> None:
+        """Wait until everything taken is stored; raises the first failure."""
+
+    def finish(self, status: RunStatus, error: dict[str, Any]) -> None:
+        """End the run without a checkpoint."""
+        self.drain()
+        with self.store.atomic():
+            self.store.finish(self.fence, status, error=error, events=self.log.take())
+
+    def close(self) -> None:
+        """Free what the committer holds; never raises."""
+
+    def _write(self, boundary: Boundary) -> None:
+        with self.store.atomic():
+            self.store.commit(self.fence, boundary)
+
+
+class ExitCommitter(Committer):
+    """Writes only the boundary at which the run rests, with all that changed (`exit`)."""
+
+    def __init__(self, store: Store, fence: Fence, log: EventLog) -> None:
+        super().__init__(store, fence, log)
+        self._held: Boundary | None = None
+
+    def commit(self, boundary: Boundary) -> None:
+        """See the base."""
+        self._held = boundary if self._held is None else _merged(self._held, boundary)
+        if boundary.status is not RunStatus.RUNNING:
+            self.drain()
+
+    def record(self, attempts: Sequence[AttemptRecord]) -> None:
+        """Hold attempts back too: they belong to a boundary that is not written yet."""
+        if self._held is None:
+            super().record(attempts)
+            return
+        self._held = replace(self._held, attempts=(*self._held.attempts, *attempts))
+
+    def drain(self) -> None:
+        """See the base."""
+        held, self._held = self._held, None
+        if held is not None:
+            self._write(held)
+
+
+def _merged(held: Boundary, later: Boundary) -> Boundary:
+    """Two boundaries as one record, at the place of the first."""
+    first, last = held.checkpoint, later.checkpoint
+    draft = replace(
+        last,
+        sequence=first.sequence,
+        parent_id=first.parent_id,
+        delta=first.delta.then(last.delta),
+        completed=(*first.completed, *last.completed),
+    )
+    return replace(
+        later,
+        checkpoint=draft,
+        attempts=(*held.attempts, *later.attempts),
+        folded_attempts=(*held.folded_attempts, *later.folded_attempts),
+        waits=(*held.waits, *later.waits),
+        closed_waits=(*held.closed_waits, *later.closed_waits),
+        events=(*held.events, *later.events),
+    )
+
+
+class AsyncCommitter(Committer):
+    """Writes behind the run, in order (`async`). See Note [Nothing behind a failed
+    write]."""
+
+    def __init__(self, store: Store, fence: Fence, log: EventLog) -> None:
+        super().__init__(store, fence, log)
+        self._queue: queue.Queue[Callable[[], None] | None] = queue.Queue()
+        self._failure: BaseException | None = None
+        self._thread = threading.Thread(target=self._work, name="stateknot-writer")
+        self._thread.start()
+
+    def commit(self, boundary: Boundary) -> None:
+        """See the base."""
+        self._raise_failure()
+        if boundary.status is RunStatus.RUNNING:
+            self._queue.put(lambda: self._write(boundary))
+            return
+        self.drain()
+        self._write(boundary)
+
+    def drain(self) -> None:
+        """See the base."""
+        self._queue.join()
+        self._raise_failure()
+
+    def close(self) -> None:
+        """See the base."""
+        self._queue.put(None)
+        self._thread.join()
+
+    def _raise_failure(self) -> None:
+        if self._failure is not None:
+            raise self._failure
+
+    def _work(self) -> None:
+        try:
+            while (job := self._queue.get()) is not None:
+                try:
+                    if self._failure is None:
+                        job()
+                except BaseException as error:  # noqa: BLE001 - raised in the drive
+                    self._failure = error
+                finally:
+                    self._queue.task_done()
+        finally:
+            self.store.thread_finished()
+
+
+def make_committer(
+    mode: DurabilityMode, store: Store, fence: Fence, log: EventLog
+) -> Committer:
+    """The committer of a durability mode."""
+    kinds = {DurabilityMode.ASYNC: AsyncCommitter, DurabilityMode.EXIT: ExitCommitter}
+    return kinds.get(mode, Committer)(store, fence, log)

@@ -1,0 +1,174 @@
+"""What a caller gets back: executions and snapshots, projected from records.
+
+`snapshot_of` is the one projection from a stored checkpoint to what a reader sees; the
+API, the admin and the commands use it too.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from stateknot.errors import StateError
+from stateknot.kernel.commands import Interrupt
+from stateknot.kernel.vocabulary import RunStatus, WaitKind, WaitStatus
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from datetime import datetime
+
+    from stateknot.kernel.records import CheckpointRecord, WaitRecord
+    from stateknot.kernel.state import StateCodec
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ChildRun:
+    """A run that a node of another run made."""
+
+    node: str
+    graph_id: str
+    run_id: str
+    root_run_id: str
+    usage: dict[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunTree:
+    """A run and its direct children; a root has no parent."""
+
+    run_id: str
+    root_run_id: str
+    parent_run_id: str | None
+    children: tuple[ChildRun, ...]
+
+    @property
+    def is_root(self) -> bool:
+        """Whether nothing ran this run."""
+        return self.parent_run_id is None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GraphExecution:
+    """How a call to `run*` or `resume*` ended. `visited` and `steps` are of this call."""
+
+    state: Any
+    run_id: str
+    graph_id: str
+    root_run_id: str
+    status: RunStatus
+    thread_id: str | None
+    checkpoint_id: str | None
+    steps: int
+    visited: list[str] = field(default_factory=list)
+    interrupts: list[Interrupt] = field(default_factory=list)
+    child_runs: list[ChildRun] = field(default_factory=list)
+    parent_run_id: str | None = None
+    output: Any = None
+
+    @property
+    def is_interrupted(self) -> bool:
+        """Whether questions are open; the deciding one is `interrupts[0]`."""
+        return bool(self.interrupts)
+
+    def run_tree(self) -> RunTree:
+        """This run and its direct children."""
+        return RunTree(
+            run_id=self.run_id,
+            root_run_id=self.root_run_id,
+            parent_run_id=self.parent_run_id,
+            children=tuple(self.child_runs),
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StateSnapshot:
+    """A checkpoint as a reader sees it.
+
+    `values` is a model instance, or a dict where the state no longer validates (then
+    `metadata["state_error"]` says why).
+    """
+
+    values: Any
+    next_nodes: list[str]
+    config: dict[str, Any]
+    metadata: dict[str, Any]
+    parent_config: dict[str, Any] | None
+    pending_interrupts: list[Interrupt]
+    created_at: datetime
+
+    @property
+    def tasks(self) -> list[str]:
+        """The node ids that are due, the same as `next_nodes`."""
+        return list(self.next_nodes)
+
+
+def interrupt_of(wait: WaitRecord) -> Interrupt:
+    """A stored question as the value that asked it."""
+    return Interrupt(
+        wait.payload,
+        schema=wait.schema,
+        key=wait.key,
+        id=wait.id,
+        default=wait.default,
+        node=wait.node_id,
+    )
+
+
+def config_of(
+    record: CheckpointRecord, checkpoint_id: str | None = None
+) -> dict[str, Any]:
+    """The address of a checkpoint: thread, checkpoint and namespace."""
+    return {
+        "thread_id": record.thread_id,
+        "checkpoint_id": checkpoint_id or record.id,
+        "namespace": list(record.namespace),
+    }
+
+
+def open_questions(
+    record: CheckpointRecord, waits: Sequence[WaitRecord]
+) -> list[WaitRecord]:
+    """The open questions of a checkpoint's pending activations, in active order."""
+    places = {activation.id: i for i, activation in enumerate(record.pending)}
+    mine = [
+        wait
+        for wait in waits
+        if wait.activation_id in places
+        and wait.kind == WaitKind.INTERRUPT
+        and wait.status == WaitStatus.OPEN
+        and wait.sequence <= record.sequence
+        and (wait.lineage == record.lineage or wait.sequence == record.sequence)
+    ]
+    return sorted(mine, key=lambda wait: (places[wait.activation_id], wait.position))
+
+
+def snapshot_of(
+    record: CheckpointRecord, waits: Sequence[WaitRecord], codec: StateCodec
+) -> StateSnapshot:
+    """Project a checkpoint and its open waits."""
+    metadata: dict[str, Any] = {
+        "source": str(record.source),
+        "step": record.step,
+        "run_id": record.run_id,
+        "failed_node": None,
+        "error": None,
+        "interrupted_nodes": [],
+        "child_runs": [],
+        "recursion": [],
+        **record.metadata,
+    }
+    values: Any = dict(record.values)
+    try:
+        values = codec.load(record.values)
+    except StateError as error:
+        metadata["state_error"] = str(error)
+    questions = open_questions(record, waits)
+    return StateSnapshot(
+        values=values,
+        next_nodes=record.next_nodes,
+        config=config_of(record),
+        metadata=metadata,
+        parent_config=config_of(record, record.parent_id) if record.parent_id else None,
+        pending_interrupts=[interrupt_of(wait) for wait in questions],
+        created_at=record.created_at,
+    )

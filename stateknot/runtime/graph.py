@@ -1,0 +1,317 @@
+"""The public graph: `GraphBuilder` for its author, `CompiledGraph` for who runs it.
+
+A `CompiledGraph` pairs a blueprint with a `RunConfig` and drives runs in the caller's
+process, by the same `Drive` that workers use. `thread_api.py` holds its thread
+operations, `exports.py` its pictures.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import replace
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+from stateknot.errors import LeaseError, NodeFailedError, ResumeError, RunError
+from stateknot.kernel.blueprint_definition import define
+from stateknot.kernel.builder import BlueprintBuilder, duration_seconds
+from stateknot.kernel.commands import Command, ResumeTarget
+from stateknot.kernel.records import Fence
+from stateknot.kernel.vocabulary import DurabilityMode, RunStatus
+from stateknot.runtime.admission import draft_admission, find_standing, reopen
+from stateknot.runtime.config import RunConfig
+from stateknot.runtime.drive import Drive, DriveEnd
+from stateknot.runtime.durability import make_committer
+from stateknot.runtime.events import EventLog, as_sink
+from stateknot.runtime.execution import GraphExecution, interrupt_of
+from stateknot.runtime.heartbeat import Heartbeat
+from stateknot.runtime.identity import current_owner
+from stateknot.runtime.memory import MemoryCheckpointer
+from stateknot.runtime.thread_api import ThreadApi
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from datetime import timedelta
+    from typing import Self
+
+    from stateknot.kernel.blueprint import Blueprint
+    from stateknot.kernel.commands import GraphInput
+    from stateknot.kernel.definition import GraphDefinition
+    from stateknot.kernel.records import RunRecord
+    from stateknot.kernel.retry import RetryPolicy
+    from stateknot.kernel.store import Store
+    from stateknot.runtime.config import RecursionPolicy
+
+
+class GraphBuilder(BlueprintBuilder):
+    """Collects the nodes and edges of a graph and compiles it."""
+
+    def compile(self) -> CompiledGraph:
+        """The graph, ready to run. Raises the first `GraphError`; all are in `issues`."""
+        graph = CompiledGraph(self.blueprint(), RunConfig())
+        define(graph.blueprint, current_owner())
+        return graph
+
+
+class CompiledGraph(ThreadApi):
+    """A graph and how it is run; every `with_*` returns a changed copy."""
+
+    def __init__(self, blueprint: Blueprint, config: RunConfig) -> None:
+        self.blueprint, self.config = blueprint, config
+
+    def __repr__(self) -> str:
+        return f"<CompiledGraph {self.graph_id} {self.version}>"
+
+    @property
+    def graph_id(self) -> str:
+        """The id under which the graph is registered."""
+        return self.blueprint.graph_id
+
+    @property
+    def name(self) -> str:
+        """The name shown to people."""
+        return self.blueprint.name
+
+    @property
+    def version(self) -> str:
+        """The author's label, `M.m.p`."""
+        return self.blueprint.version
+
+    @property
+    def namespace(self) -> tuple[str, ...]:
+        """Where its records stand among those of graphs that run graphs."""
+        return self.config.namespace
+
+    @cached_property
+    def definition(self) -> GraphDefinition:
+        """The canonical definition; its digest names the revision."""
+        return define(self.blueprint, current_owner())
+
+    @property
+    def digest(self) -> str:
+        """`sha256:` and 64 hex: the name of this graph revision."""
+        return self.definition.digest
+
+    def with_checkpointer(self, checkpointer: Store) -> Self:
+        """Keep threads in `checkpointer`."""
+        return self._with(checkpointer=checkpointer)
+
+    def with_event_sink(self, sink: Any) -> Self:
+        """Also tell `sink` (a callable, or an object with `emit`) each event, live."""
+        return self._with(sinks=(*self.config.sinks, as_sink(sink)))
+
+    def with_durability(self, mode: DurabilityMode | str) -> Self:
+        """Write boundaries before going on, behind the run, or at its end."""
+        return self._with(durability=DurabilityMode(mode))
+
+    def with_node_retry(self, policy: RetryPolicy | None) -> Self:
+        """Retry nodes that have no policy of their own by `policy`."""
+        return self._with(retry=policy)
+
+    def with_namespace(self, namespace: Sequence[str]) -> Self:
+        """Keep records under `namespace` of their thread."""
+        return self._with(namespace=tuple(namespace))
+
+    def with_recursion_policy(self, policy: RecursionPolicy) -> Self:
+        """Bound depth, total steps and visits."""
+        return self._with(policy=policy)
+
+    def with_run_deadline(self, deadline: float | timedelta | None) -> Self:
+        """End a run that takes longer (seconds or timedelta), between supersteps."""
+        return self._with(deadline_seconds=duration_seconds(deadline))
+
+    def with_parallel(
+        self, max_concurrency: int | None = None, spread: bool = False
+    ) -> Self:
+        """Run the nodes of a superstep side by side, at most `max_concurrency` at once."""
+        return self._with(
+            is_parallel=True, max_concurrency=max_concurrency or None, spread=spread
+        )
+
+    def _with(self, **changes: Any) -> Self:
+        return type(self)(self.blueprint, replace(self.config, **changes))
+
+    def run(self, state: Any) -> GraphExecution:
+        """Run from START in this process, on a new thread."""
+        return self._start(state, None, None)
+
+    def run_with_inputs(
+        self, state: Any, inputs: Sequence[GraphInput]
+    ) -> GraphExecution:
+        """Run with `inputs` as the first activations, on a new thread."""
+        return self._start(state, None, inputs)
+
+    def run_with_thread(self, thread_id: str, state: Any) -> GraphExecution:
+        """Run from START on `thread_id`.
+
+        Raises ThreadBusyError while another run holds the thread, NodeFailedError when
+        a node fails, and the limits' errors.
+        """
+        return self._start(state, thread_id, None)
+
+    def run_with_thread_inputs(
+        self, thread_id: str, state: Any, inputs: Sequence[GraphInput]
+    ) -> GraphExecution:
+        """Run with `inputs` as the first activations, on `thread_id`."""
+        return self._start(state, thread_id, inputs)
+
+    def resume(
+        self,
+        thread_id: str,
+        command: Command | None = None,
+        *,
+        step_limit: int | None = None,
+    ) -> GraphExecution:
+        """Go on from the thread's newest checkpoint, with the answers of `command`.
+
+        Raises ResumeError when there is nothing to resume or an answer does not fit.
+        """
+        return self.resume_from(
+            thread_id, ResumeTarget.latest(), command, step_limit=step_limit
+        )
+
+    def retry(self, thread_id: str, *, step_limit: int | None = None) -> GraphExecution:
+        """Go on from the thread's newest checkpoint: run again what failed."""
+        return self.resume(thread_id, step_limit=step_limit)
+
+    def resume_from(
+        self,
+        thread_id: str,
+        target: ResumeTarget,
+        command: Command | None = None,
+        *,
+        step_limit: int | None = None,
+    ) -> GraphExecution:
+        """Go on from `target`; an older checkpoint begins a new branch."""
+        store = self.config.checkpointer
+        if store is None:
+            raise ResumeError("no checkpointer configured; use with_checkpointer()")
+        self._check_placement(store)
+        log = EventLog(self.config.sinks)
+        with store.atomic():
+            standing = find_standing(store, thread_id, target, self.config)
+            log.tell(
+                "checkpoint.restored", live_only=True, checkpoint=standing.record.id
+            )
+            reopen(
+                store,
+                standing,
+                command or Command(),
+                self.config,
+                digest=self.digest,
+                step_limit=step_limit,
+            )
+            fence = store.claim(standing.run.id, self._holder())
+            run = store.find_run(standing.run.id)
+        if fence is None or run is None:
+            raise ResumeError(f"run {standing.run.id} was taken by a worker meanwhile")
+        return self._drive(store, run, fence, log)
+
+    def _start(
+        self, state: Any, thread_id: str | None, inputs: Sequence[GraphInput] | None
+    ) -> GraphExecution:
+        store = self.config.checkpointer or MemoryCheckpointer()
+        self._check_placement(store)
+        admission = draft_admission(
+            self.blueprint,
+            self.definition,
+            self.config,
+            state,
+            thread_id=thread_id,
+            inputs=inputs,
+        )
+        holder = self._holder()
+        with store.atomic():
+            run = store.admit(admission, holder)
+        fence = Fence(run_id=run.id, epoch=run.epoch, holder=holder)
+        return self._drive(store, run, fence, EventLog(self.config.sinks))
+
+    def _holder(self) -> str:
+        return f"caller-{self.config.clock.new_id()}"
+
+    def _check_placement(self, store: Store) -> None:
+        """Refuse where driving would block an event loop or sit in a transaction."""
+        try:
+            asyncio.get_running_loop()
+        except RuntimeError:
+            store.check_placement()
+            return
+        raise RunError(
+            "a graph runs in the caller's thread and would block this event loop; call "
+            "it through asyncio.to_thread(graph.run, state), or start it on the workers"
+        )
+
+    def _drive(
+        self, store: Store, run: RunRecord, fence: Fence, log: EventLog
+    ) -> GraphExecution:
+        log.tell("run.started", run_id=run.id)
+        log.tell("recursion.depth_changed", depth=len(self.config.frames) + 1)
+        committer = make_committer(self.config.durability, store, fence, log)
+        drive = Drive(self.blueprint, self.config, store, fence, committer)
+        try:
+            with Heartbeat(store, fence, drive.lost):
+                end = drive.run(run)
+            execution = self._execution(end, run)
+        except BaseException:
+            self._give_back(store, fence, committer)
+            raise
+        committer.close()
+        self._raise_failure(end, run, execution)
+        return execution
+
+    def _give_back(self, store: Store, fence: Fence, committer: Any) -> None:
+        """Let another holder take the run that this caller could not bring to rest."""
+        committer.close()
+        try:
+            with store.atomic():
+                store.release(fence)
+        except LeaseError:
+            pass
+
+    def _execution(self, end: DriveEnd, run: RunRecord) -> GraphExecution:
+        position = end.position
+        waits = position.all_open() if position else []
+        if waits or end.status is RunStatus.INTERRUPTED:
+            waits = self._open_after(end)
+        return GraphExecution(
+            state=position.state if position else None,
+            run_id=run.id,
+            graph_id=run.graph_id,
+            root_run_id=run.root_run_id,
+            parent_run_id=run.parent_run_id,
+            status=end.status,
+            thread_id=run.thread_id,
+            checkpoint_id=position.head_id if position else run.head_id,
+            steps=end.steps,
+            visited=end.visited,
+            interrupts=[interrupt_of(wait) for wait in waits],
+            output=end.output,
+        )
+
+    def _open_after(self, end: DriveEnd) -> list[Any]:
+        """The open questions at a pause. Raises ResumeError where nothing keeps them."""
+        if end.status is not RunStatus.INTERRUPTED or end.position is None:
+            return []
+        store = self.config.checkpointer
+        if store is None:
+            raise ResumeError(
+                "a node asked a question, and without a checkpointer nobody could answer "
+                "it; use with_checkpointer()"
+            )
+        end.position.reload_waits(store)
+        return end.position.all_open()
+
+    def _raise_failure(
+        self, end: DriveEnd, run: RunRecord, execution: GraphExecution
+    ) -> None:
+        if end.error is not None:
+            raise end.error
+        if end.failure is None:
+            return
+        error: NodeFailedError = end.failure.error(
+            run_id=run.id,
+            thread_id=run.thread_id,
+            checkpoint_id=execution.checkpoint_id,
+            execution=execution,
+        )
+        raise error from end.failure.cause

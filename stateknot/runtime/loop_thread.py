@@ -1,0 +1,71 @@
+"""An event loop of its own thread, on which async handlers run.
+
+It starts with the first async handler of a drive and ends with the drive. Clients that a
+handler keeps open on the loop therefore live as long as the drive does.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Coroutine
+    from concurrent.futures import Future
+
+
+class LoopThread:
+    """Runs coroutines from any thread on one loop."""
+
+    def __init__(self, at_end: Callable[[], None]) -> None:
+        self._at_end = at_end
+        self._lock = threading.Lock()
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._thread: threading.Thread | None = None
+
+    def run(self, work: Coroutine[Any, Any, Any]) -> Any:
+        """Await `work` on the loop and give its result to the calling thread."""
+        return self.submit(work).result()
+
+    def submit(self, work: Coroutine[Any, Any, Any]) -> Future[Any]:
+        """Start `work` on the loop."""
+        loop = self._started()
+        return asyncio.run_coroutine_threadsafe(work, loop)
+
+    def close(self) -> None:
+        """End the loop and free what its threads hold."""
+        with self._lock:
+            loop, thread, self._loop = self._loop, self._thread, None
+        if loop is None or thread is None:
+            return
+        asyncio.run_coroutine_threadsafe(self._free_threads(), loop).result()
+        loop.call_soon_threadsafe(loop.stop)
+        thread.join()
+        loop.close()
+
+    def _started(self) -> asyncio.AbstractEventLoop:
+        with self._lock:
+            if self._loop is None:
+                self._loop = asyncio.new_event_loop()
+                self._thread = threading.Thread(
+                    target=self._loop.run_forever, name="stateknot-loop", daemon=True
+                )
+                self._thread.start()
+            return self._loop
+
+    async def _free_threads(self) -> None:
+        """Close what the loop's own and its executors' threads opened.
+
+        Django's async ORM runs in one thread of asgiref's, whose connection would
+        otherwise stay open.
+        """
+        self._at_end()
+        try:
+            from asgiref.sync import sync_to_async
+        except ImportError:
+            return
+        await sync_to_async(self._at_end, thread_sensitive=True)()
+        loop = asyncio.get_running_loop()
+        await loop.shutdown_asyncgens()
+        await loop.shutdown_default_executor()

@@ -1,0 +1,94 @@
+"""Where a drive stands: the head's state and list, and what was kept for it.
+
+`load_position` reads it from the store, with three reads whatever the thread's length.
+A drive moves it on from boundary to boundary without reading again.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from stateknot.errors import CheckpointError
+from stateknot.kernel.vocabulary import WaitStatus
+
+if TYPE_CHECKING:
+    from pydantic import BaseModel
+
+    from stateknot.kernel.blueprint import Blueprint
+    from stateknot.kernel.records import (
+        Activation,
+        AttemptRecord,
+        JoinState,
+        RunRecord,
+        WaitRecord,
+    )
+    from stateknot.kernel.store import Store
+
+
+@dataclass(slots=True, kw_only=True)
+class Position:
+    """The head of a run while it is driven. Mutable; belongs to one drive.
+
+    `sequence` is that of the head, `written_id` the newest checkpoint that the store
+    has (in `exit` mode it lies behind `head_id`). `results` and `waits` are by
+    activation id.
+    """
+
+    run: RunRecord
+    head_id: str
+    sequence: int
+    lineage: int
+    step: int
+    steps: int
+    state: BaseModel
+    pending: tuple[Activation, ...]
+    joins: JoinState
+    results: dict[str, AttemptRecord] = field(default_factory=dict)
+    waits: dict[str, list[WaitRecord]] = field(default_factory=dict)
+
+    def open_waits(self, activation_id: str) -> list[WaitRecord]:
+        """The questions of an activation that have no answer yet."""
+        return [
+            w for w in self.waits.get(activation_id, ()) if w.status == WaitStatus.OPEN
+        ]
+
+    def answered_waits(self, activation_id: str) -> list[WaitRecord]:
+        """The answers that came for an activation, in the order of their questions."""
+        answered = (w for w in self.waits.get(activation_id, ()))
+        return [w for w in answered if w.status == WaitStatus.ANSWERED]
+
+    def all_open(self) -> list[WaitRecord]:
+        """Every open question of the pending activations, in active order."""
+        return [w for a in self.pending for w in self.open_waits(a.id)]
+
+    def reload_waits(self, store: Store) -> None:
+        """Read the questions and answers again."""
+        self.waits = {}
+        for wait in store.list_waits(self.run.thread_id, self.run.namespace):
+            if wait.lineage == self.lineage:
+                self.waits.setdefault(wait.activation_id, []).append(wait)
+
+
+def load_position(store: Store, blueprint: Blueprint, run: RunRecord) -> Position:
+    """Read where `run` stands. Raises StateError when its state no longer fits."""
+    record = store.find_checkpoint(run.thread_id, run.head_id, run.namespace)
+    if record is None:
+        raise CheckpointError(
+            f"run {run.id} stands at checkpoint {run.head_id}, which is missing from "
+            f"thread {run.thread_id!r}"
+        )
+    position = Position(
+        run=run,
+        head_id=record.id,
+        sequence=store.last_sequence(run.thread_id, run.namespace),
+        lineage=run.lineage,
+        step=record.step,
+        steps=run.steps,
+        state=blueprint.fold.codec.load(record.values),
+        pending=record.pending,
+        joins=record.joins,
+        results={item.activation_id: item for item in store.list_results(run)},
+    )
+    position.reload_waits(store)
+    return position

@@ -1,0 +1,177 @@
+"""Running the activations of one superstep, one after the other or side by side.
+
+Gives an outcome for each activation in active order, whatever finished first. Earlier
+finished results are reused and open questions are not asked again. See Note [Flushing].
+
+Note [Flushing]
+~~~~~~~~~~~~~~~
+In a concurrent step a finished result is only folded when its last sibling is done. To
+keep a crash in between from running it again, results that wait are written in batches:
+at most `FLUSH_WINDOW_SECONDS` after the first of them finished. That window is the one
+time in which a finished node may run again.
+"""
+
+from __future__ import annotations
+
+import contextvars
+from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from stateknot.kernel.limits import FLUSH_WINDOW_SECONDS
+from stateknot.kernel.outcome import Asked, Completed, Failed, NotRun
+from stateknot.kernel.result_codec import decode_result
+from stateknot.runtime.context import Fork
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from stateknot.kernel.outcome import Outcome
+    from stateknot.kernel.records import Activation, AttemptRecord
+    from stateknot.runtime.node_runner import NodeRunner, Ran
+    from stateknot.runtime.position import Position
+
+_MOST_SYNC_THREADS = 64
+_MOST_THREADS = 1_024
+
+
+@dataclass(slots=True, kw_only=True)
+class StepResult:
+    """The outcome of every activation in active order, and the attempts behind them.
+
+    `attempts` were not written yet; `flushed` names results that were.
+    """
+
+    outcomes: list[tuple[Activation, Outcome]]
+    attempts: list[AttemptRecord] = field(default_factory=list)
+    flushed: frozenset[str] = frozenset()
+
+
+@dataclass(slots=True, kw_only=True)
+class StepRunner:
+    """Runs supersteps of one drive. `flush` writes finished attempts under the fence."""
+
+    nodes: NodeRunner
+    is_parallel: bool
+    max_concurrency: int | None
+    flush: Callable[[Sequence[AttemptRecord]], None]
+
+    def run(self, position: Position) -> StepResult:
+        """Run what is due at `position`."""
+        flushed: set[str] = set()
+        due = {a.id: self._known(position, a) for a in position.pending}
+        to_run = [a for a in position.pending if due[a.id] is None]
+        if self.is_parallel and len(position.pending) > 1 and len(to_run) > 0:
+            ran = self._run_concurrent(position, to_run, flushed)
+        else:
+            ran = self._run_sequential(position, due)
+        outcomes = [
+            (a, self._outcome(due[a.id], ran.get(a.id))) for a in position.pending
+        ]
+        attempts = [ran[a.id].attempt for a in position.pending if a.id in ran]
+        return StepResult(
+            outcomes=outcomes, attempts=attempts, flushed=frozenset(flushed)
+        )
+
+    def _known(self, position: Position, activation: Activation) -> Outcome | None:
+        """What is known of an activation without running it."""
+        kept = position.results.get(activation.id)
+        if kept is not None and kept.result is not None:
+            return decode_result(self.nodes.blueprint.fold, kept.result, kept.id)
+        if position.open_waits(activation.id):
+            return Asked(interrupts=(), is_open=True)
+        return None
+
+    def _outcome(self, known: Outcome | None, ran: Ran | None) -> Outcome:
+        if known is not None:
+            return known
+        return ran.outcome if ran is not None else NotRun()
+
+    def _run_sequential(
+        self, position: Position, due: dict[str, Outcome | None]
+    ) -> dict[str, Ran]:
+        """One after the other, up to the first that fails or asks.
+
+        Behind it only those run whose question was answered: the answer was given for
+        this superstep.
+        """
+        ran: dict[str, Ran] = {}
+        stopped = False
+        for activation in position.pending:
+            known = due[activation.id]
+            if known is not None:
+                stopped = stopped or not isinstance(known, Completed)
+                continue
+            if stopped and not position.answered_waits(activation.id):
+                continue
+            self._announce(position, activation, None)
+            ran[activation.id] = self.nodes.run(position, activation)
+            stopped = stopped or not isinstance(ran[activation.id].outcome, Completed)
+        return ran
+
+    def _announce(
+        self, position: Position, activation: Activation, fork: Fork | None
+    ) -> None:
+        step, node, log = position.step + 1, activation.node, self.nodes.log
+        log.tell("task.scheduled", step=step, node=node)
+        log.tell("node.started", step=step, node=node)
+        if fork is not None:
+            log.tell("context.forked", step=step, node=node, fork=fork.index)
+
+    def _run_concurrent(
+        self, position: Position, to_run: list[Activation], flushed: set[str]
+    ) -> dict[str, Ran]:
+        """Side by side; no sibling is stopped when one fails."""
+        places = {a.id: index for index, a in enumerate(position.pending)}
+        forks = {a.id: Fork(index=places[a.id], node=a.node) for a in to_run}
+        for activation in to_run:
+            self._announce(position, activation, forks[activation.id])
+        with ThreadPoolExecutor(self._thread_count(to_run)) as pool:
+            futures = {
+                pool.submit(self._in_thread(position, a, forks[a.id])): a
+                for a in to_run
+            }
+            return self._collect(futures, flushed)
+
+    def _thread_count(self, to_run: list[Activation]) -> int:
+        nodes = self.nodes.blueprint.nodes
+        any_sync = any(not nodes[a.node].is_async for a in to_run if a.node in nodes)
+        most = _MOST_SYNC_THREADS if any_sync else _MOST_THREADS
+        return min(len(to_run), self.max_concurrency or most)
+
+    def _in_thread(
+        self, position: Position, activation: Activation, fork: Fork
+    ) -> Callable[[], Ran]:
+        context = contextvars.copy_context()
+
+        def work() -> Ran:
+            try:
+                return self.nodes.run(position, activation, fork)
+            finally:
+                self.nodes.thread_finished()
+
+        return lambda: context.run(work)
+
+    def _collect(
+        self, futures: dict[Future[Ran], Activation], flushed: set[str]
+    ) -> dict[str, Ran]:
+        """Wait for all; write results that wait for a slow sibling. See Note [Flushing]."""
+        ran: dict[str, Ran] = {}
+        waiting: list[AttemptRecord] = []
+        running = set(futures)
+        while running:
+            done, running = wait(
+                running,
+                timeout=FLUSH_WINDOW_SECONDS if waiting else None,
+                return_when=FIRST_COMPLETED,
+            )
+            for future in done:
+                result = future.result()
+                ran[futures[future].id] = result
+                if isinstance(result.outcome, (Completed, Failed)):
+                    waiting.append(self.nodes.stored_result(result))
+            if waiting and running and not done:
+                self.flush(waiting)
+                flushed.update(attempt.id for attempt in waiting)
+                waiting = []
+        return ran
