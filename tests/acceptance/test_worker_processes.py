@@ -14,8 +14,10 @@ from typing import TYPE_CHECKING
 
 import psutil
 import pytest
+from django_q.models import OrmQ, Task
 from django_q.tasks import async_task
 
+from stateknot.management.supervision.probe import PROBE_NAME
 from tests.acceptance.processes import ManageProcess, wait_until
 
 if TYPE_CHECKING:
@@ -72,6 +74,13 @@ def start_long_task(folder: Path, *, seconds: int) -> Path:
 
 def test_worker_takes_tasks(worker: ManageProcess, tmp_path: Path) -> None:
     assert_works(tmp_path)
+
+
+def test_probes_leave_no_trace(worker: ManageProcess) -> None:
+    """A ready cluster has answered one: neither log nor tables tell of it."""
+    assert PROBE_NAME not in worker.output
+    assert not Task.objects.exists()
+    assert not OrmQ.objects.exists()
 
 
 def test_sigterm_lets_the_running_task_finish(
