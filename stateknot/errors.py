@@ -233,7 +233,7 @@ class MissingRouteError(RoutingError):
     code = "node.missing_route"
 
 
-class UnknownTargetError(RoutingError, MissingNodeError):  # type: ignore[misc]
+class UnknownTargetError(RoutingError, MissingNodeError):
     """Raised when `goto` names a node that is not in the graph."""
 
     code = "node.unknown_target"
@@ -241,7 +241,7 @@ class UnknownTargetError(RoutingError, MissingNodeError):  # type: ignore[misc]
     kind, owner = "MissingNode", "Graph"
 
 
-class InvalidTargetError(RoutingError, GraphError):  # type: ignore[misc]
+class InvalidTargetError(RoutingError, GraphError):
     """Raised when `goto` names START, which nothing may jump to."""
 
     code = "node.invalid_target"

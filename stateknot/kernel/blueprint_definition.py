@@ -1,8 +1,8 @@
 """The canonical definition of a graph that was made with the builder.
 
-`define` maps a blueprint to the closed vocabulary and, for what that lacks, to the extra
-keys of `definition_extensions.py`. Its digest names the graph's revision, so nothing
-here may depend on a handler's body, an address or an order of insertion.
+`define` maps a blueprint to the closed vocabulary and, for what that lacks, to the
+extra keys of `definition_extensions.py`. Its digest names the graph's revision, so
+nothing here may depend on a handler's body, an address or an order of insertion.
 """
 
 from __future__ import annotations
@@ -42,7 +42,10 @@ class Owner:
 
 
 def define(blueprint: Blueprint, owner: Owner) -> GraphDefinition:
-    """The definition of `blueprint`. Raises GraphError for ids that are not well formed."""
+    """The definition of `blueprint`.
+
+    Raises GraphError for ids that are not well formed and for reducers without a name.
+    """
     fold = blueprint.fold
     update = fold.update_codec.model if fold.update_codec else blueprint.state_model
     routes = _route_ids(blueprint)
@@ -88,13 +91,13 @@ def _schema(
 
 
 def _reducer(blueprint: Blueprint, owner: Owner, fold: StateFold) -> dict[str, Any]:
-    """What folds updates: a named function, or a reducer for each field that has one."""
+    """What folds updates: a named function, or the reducers of the fields."""
     if fold.reducer is not None:
         qualified = f"{fold.reducer.__module__}.{fold.reducer.__qualname__}"
         if "<lambda>" in qualified:
             raise ValidationError(
-                f"the reducer of graph {blueprint.graph_id!r} is a lambda, which has no "
-                "name that its revision's digest could hold; use a named function"
+                f"the reducer of graph {blueprint.graph_id!r} is a lambda, which has "
+                "no name that its revision's digest could hold; use a named function"
             )
         declared: dict[str, Any] = {"function": qualified}
         name = qualified

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import inspect
 from datetime import timedelta
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from stateknot.errors import GraphError, ValidationError
@@ -140,7 +141,7 @@ class BlueprintBuilder:
         """
         items = nodes[0] if len(nodes) == 1 and isinstance(nodes[0], list) else nodes
         ids = [self._sequence_item(item) for item in items]
-        for source, target in zip(ids, ids[1:], strict=False):
+        for source, target in pairwise(ids):
             self.add_edge(source, target)
         return self
 

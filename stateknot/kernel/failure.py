@@ -112,7 +112,8 @@ class NodeFailure:
         else:
             text = (
                 f"node {self.node_id!r} {what} after {self.attempts} "
-                f"attempt{'s' * (self.attempts != 1)}: {self.error_type}: {self.message}"
+                f"attempt{'s' * (self.attempts != 1)}: "
+                f"{self.error_type}: {self.message}"
             )
         raised = kind(
             text,

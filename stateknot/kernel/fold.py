@@ -168,7 +168,9 @@ class StateFold:
 
     def _fold(self, state: BaseModel, updates: Updates) -> Folded:
         if self.reducer is not None:
-            return self._settle(state, *self._reduce_whole(state, updates))
+            return self._settle(
+                state, *self._reduce_whole(self.reducer, state, updates)
+            )
         values = dict(state.__dict__)
         starts: dict[str, int | None] = {}
         writers: dict[str, tuple[int, str]] = {}
@@ -186,18 +188,17 @@ class StateFold:
         return self._settle(state, values, starts)
 
     def _reduce_whole(
-        self, state: BaseModel, updates: Updates
+        self, reducer: Callable[[Any, Any], Any], state: BaseModel, updates: Updates
     ) -> tuple[dict[str, Any], dict[str, int | None]]:
-        assert self.reducer is not None
         pairs = [(node, copy_value(update)) for node, update in updates]
         try:
-            result = self.reducer(copy_model(state), pairs)
+            result = reducer(copy_model(state), pairs)
         except Exception as error:
             raise FoldError(len(updates) - 1, error, is_reducer=True) from error
         fields = result.__dict__ if isinstance(result, BaseModel) else result
         if not isinstance(fields, Mapping):
-            error = StateError(f"the reducer returned a {type(result).__name__}")
-            raise FoldError(len(updates) - 1, error, is_reducer=True)
+            refused = StateError(f"the reducer returned a {type(result).__name__}")
+            raise FoldError(len(updates) - 1, refused, is_reducer=True)
         old = state.__dict__
         changed = {k: v for k, v in fields.items() if k not in old or old[k] != v}
         starts = {

@@ -39,7 +39,7 @@ class Completed:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Asked:
-    """A handler's questions; `is_open` where they were recorded at an earlier boundary."""
+    """A handler's questions; `is_open` where an earlier boundary recorded them."""
 
     interrupts: tuple[Interrupt, ...]
     is_open: bool = False

@@ -67,8 +67,8 @@ def check_size(data: bytes, path: str, maximum: int) -> None:
     if len(data) > maximum:
         _refuse(
             path,
-            f"the value takes {len(data):,} bytes, the limit is {maximum:,}; keep large "
-            "content elsewhere and a reference to it in the state",
+            f"the value takes {len(data):,} bytes, the limit is {maximum:,}; keep "
+            "large content elsewhere and a reference to it in the state",
         )
 
 

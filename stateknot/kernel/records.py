@@ -241,7 +241,7 @@ class RunRecord:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Fence:
-    """The proof that its holder drives a run: valid while the row's epoch is `epoch`."""
+    """The proof that its holder drives a run, while the row's epoch is `epoch`."""
 
     run_id: str
     epoch: int

@@ -1,7 +1,7 @@
 """How an update to one field folds into its value.
 
 A reducer is named in an `Annotated` field: one of those below, or a named function of
-`(old, new)`. `Reducer.accumulates` tells the store that a fold only adds to the end of a
+`(old, new)`. `Reducer.accumulates` tells the fold that it only adds to the end of a
 list, so that what is stored is what was added. Read `fold.py` for where they are used.
 """
 

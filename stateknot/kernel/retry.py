@@ -24,7 +24,7 @@ _RETRYABLE_NAMES: Final = frozenset({"OperationalError", "InterfaceError"})
 class RetryPolicy:
     """How often a node is tried, and how long between. Durations: seconds or timedelta.
 
-    `max_attempts` counts all tries. The first wait is `initial_interval`, each later one
+    `max_attempts` counts all tries. The first wait is `initial_interval`, a later one
     `backoff` times longer, never above `maximum_interval`; `jitter` spreads a wait by
     that fraction either way. `retry_on` (a predicate, an exception type or a tuple of
     them) replaces the built-in classification.
@@ -93,7 +93,7 @@ def find_retry_after(error: BaseException) -> float | None:
         return own.total_seconds()
     if isinstance(own, (int, float)):
         return float(own)
-    headers = getattr(getattr(error, "response", None), "headers", None) or {}
+    headers: Any = getattr(getattr(error, "response", None), "headers", None) or {}
     try:
         return float(headers.get("Retry-After") or headers.get("retry-after"))
     except (TypeError, ValueError, AttributeError):

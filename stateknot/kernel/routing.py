@@ -98,7 +98,7 @@ def resolve_targets(
     activation: Activation,
     outcome: Completed,
 ) -> tuple[Target, ...]:
-    """Where one completed activation leads: its goto, its route, its edges, its router."""
+    """Where one completed activation leads: goto, route, edges or router."""
     node = activation.node
     if outcome.goto:
         return _checked_goto(blueprint, index, outcome.goto)
@@ -109,7 +109,7 @@ def resolve_targets(
         return blueprint.leads.get(node, ())
     try:
         answer = router.function(blueprint.fold.copy(state))
-    except Exception as error:  # noqa: BLE001 - an author's router may raise anything
+    except Exception as error:
         raise RouteError(index, "routing", error) from error
     labels = answer if isinstance(answer, (list, tuple)) else [answer]
     return _routed(blueprint, index, node, labels, f"router {router.name!r}")
@@ -288,7 +288,7 @@ def _is_taken(
 
 
 def _leads_to(blueprint: Blueprint, start: str, relief: Relief) -> bool:
-    """Whether plain edges lead from `start` to the relief node, short of the barrier."""
+    """Whether plain edges lead from `start` to the relief, short of the barrier."""
     seen: set[str] = set()
     ahead = [start]
     while ahead:

@@ -25,8 +25,16 @@ if TYPE_CHECKING:
 
 ModelT = TypeVar("ModelT", bound=BaseModel)
 _ATOMIC = (str, int, float, bool, bytes, type(None))
-_BY_NAME = {"by_alias": True, "by_name": True}
+_BY_NAME: Any = {"by_alias": True, "by_name": True}
 MASK = "********"
+_DECORATORS = (
+    "validators",
+    "field_validators",
+    "root_validators",
+    "field_serializers",
+    "model_serializers",
+    "model_validators",
+)
 
 
 def copy_value(value: Any) -> Any:
@@ -89,13 +97,7 @@ class StateCodec:
             if any(item is Secret or isinstance(item, Secret) for item in info.metadata)
         )
         decorators = model.__pydantic_decorators__
-        self.is_plain = not any(
-            getattr(decorators, kind)
-            for kind in (
-                "validators field_validators root_validators field_serializers "
-                "model_serializers model_validators"
-            ).split()
-        )
+        self.is_plain = not any(getattr(decorators, kind) for kind in _DECORATORS)
         self._parts: dict[str, type[BaseModel]] = {}
         self._unordered: dict[str, bool] = {}
 

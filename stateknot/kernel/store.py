@@ -1,9 +1,9 @@
 """The port that the executor needs of a store; two stores implement it.
 
-`MemoryCheckpointer` (kernel) and `DjangoCheckpointer` (storage) pass one contract suite.
-Every write belongs in `atomic()`, and every write of a driver names its `Fence`: a store
-refuses it with LeaseError once another epoch holds the run. A record is never modified
-after it was written.
+`MemoryCheckpointer` (runtime) and `DjangoCheckpointer` (storage) pass one contract
+suite. Every write belongs in `atomic()`, and every write of a driver names its `Fence`:
+a store refuses it with LeaseError once another epoch holds the run. A record is never
+modified after it was written.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """What one superstep decides: the barrier as a pure function.
 
 `plan_superstep` takes the state before the step and the outcome of every activation and
-gives a `SuperstepPlan`: which updates are folded, who goes next, what stays pending, and
-whether the step advanced, paused or failed. See Note [Lowest index decides].
+gives a `SuperstepPlan`: which updates are folded, who goes next, what stays pending,
+and whether the step advanced, paused or failed. See Note [Lowest index decides].
 
 Note [Lowest index decides]
 ~~~~~~~~~~~~~~~~~~~~~~~~~~~
@@ -19,9 +19,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from stateknot.errors import RunError
 from stateknot.kernel.failure import NodeFailure
 from stateknot.kernel.fold import Folded, FoldError, StateDelta
-from stateknot.kernel.outcome import Asked, Completed, Failed, NotRun, Outcome
+from stateknot.kernel.outcome import Asked, Completed, Failed, Outcome
 from stateknot.kernel.routing import RouteError, RoutePlan, plan_routes
 from stateknot.kernel.vocabulary import UNSET, CheckpointSource
 
@@ -100,7 +101,7 @@ def _first_undone(outcomes: Outcomes) -> int:
 
 
 def _update_position(done: Sequence[tuple[Activation, Completed]], index: int) -> int:
-    """The position in `done` of the `index`-th update; those without one do not count."""
+    """The position in `done` of the `index`-th update that is not None."""
     positions = [i for i, (_, outcome) in enumerate(done) if outcome.update is not None]
     return positions[index]
 
@@ -165,4 +166,25 @@ def _source(failure: NodeFailure | None, paused: bool) -> CheckpointSource:
     return CheckpointSource.INTERRUPT if paused else CheckpointSource.LOOP
 
 
-__all__ = ["NotRun", "SuperstepPlan", "plan_superstep"]
+def find_unsatisfied_join(
+    blueprint: Blueprint, plan: SuperstepPlan
+) -> NodeFailure | None:
+    """The failure of a run that has nothing to do but a join that cannot fire."""
+    if plan.pending or not plan.joins.arrivals:
+        return None
+    join = min(plan.joins.arrivals)
+    arrived = set(plan.joins.arrivals[join])
+    missing = sorted(set(blueprint.waiting.get(join, ())) - arrived)
+    error = RunError(
+        f"join {join!r} can never run: {', '.join(missing)} did not arrive and "
+        "nothing else is due. Add a barrier relief for a branch that may be "
+        "skipped, or mark the missing node as done"
+    )
+    return NodeFailure.of(
+        error,
+        node_id=join,
+        activation_id="",
+        kind="join",
+        code="graph.join_unsatisfied",
+        attempts=0,
+    )

@@ -160,8 +160,8 @@ def reopen(
 ) -> RunRecord:
     """Make a run pending again, with the answers that `command` brings.
 
-    Transaction: the caller's. Raises ResumeError when nothing is pending, when an answer
-    fits no open question, or when it does not fit the question's schema;
+    Transaction: the caller's. Raises ResumeError when nothing is pending, when an
+    answer fits no open question, or when it does not fit the question's schema;
     RevisionMismatchError when the graph here is not the run's.
     """
     run, record = standing.run, standing.record

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-import jsonschema
+import jsonschema  # type: ignore[import-untyped]  # it has no annotations
 
 from stateknot.errors import ResumeError
 from stateknot.kernel.outcome import to_json_value
@@ -28,7 +28,7 @@ def check_answer(wait: WaitRecord, value: Any) -> JsonValue:
     if problems:
         told = "; ".join(f"{e.json_path}: {e.message}" for e in problems[:5])
         raise ResumeError(
-            f"the answer to question {wait.id} of node {wait.node_id!r} does not fit its "
-            f"schema: {told}"
+            f"the answer to question {wait.id} of node {wait.node_id!r} does not fit "
+            f"its schema: {told}"
         )
     return answer

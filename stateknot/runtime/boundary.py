@@ -91,7 +91,7 @@ def draft_boundary(
             pending=plan.pending,
             completed=tuple(activation for activation, _ in plan.done),
             joins=plan.joins,
-            metadata=_metadata(plan, position, config),
+            metadata=_metadata(plan, config),
             namespace=position.run.namespace,
         ),
         attempts=_attempts(plan, result, fold),
@@ -108,9 +108,7 @@ def _delta(plan: SuperstepPlan, position: Position, fold: Any) -> StateDelta:
     return StateDelta(changes=fold.codec.dump(plan.state, fold.codec.names))
 
 
-def _metadata(
-    plan: SuperstepPlan, position: Position, config: RunConfig
-) -> dict[str, Any]:
+def _metadata(plan: SuperstepPlan, config: RunConfig) -> dict[str, Any]:
     metadata: dict[str, Any] = {}
     if plan.failure is not None:
         metadata["failed_node"] = plan.failure.node_id
@@ -210,7 +208,7 @@ def _wait(
 
 
 def json_schema_of(schema: Any) -> dict[str, Any] | None:
-    """The JSON Schema of a question's answer: from a model, a type, or given as it is."""
+    """The JSON Schema of an answer: from a model, a type, or given as it is."""
     if schema is None or isinstance(schema, dict):
         return schema
     return TypeAdapter(schema).json_schema()

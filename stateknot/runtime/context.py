@@ -13,7 +13,7 @@ from stateknot.runtime.config import RecursionFrame
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Fork:
-    """Which branch of a concurrent step this is; `index` is its place in active order."""
+    """Which branch of a concurrent step this is; `index` is its place in the list."""
 
     index: int
     node: str

@@ -1,9 +1,9 @@
 """The way of a run: one worker's or caller's pass over it, under one fence.
 
 `Drive.run` is the loop that ARCHITECTURE tells: it loads where the run stands and then,
-superstep by superstep, checks limits, runs handlers, lets the kernel decide, and commits
-the boundary. It stops when the run ends, pauses or fails, when its quantum is used, or
-when the lease is lost. It writes through `Committer` only.
+superstep by superstep, checks limits, runs handlers, lets the kernel decide, and
+commits the boundary. It stops when the run ends, pauses or fails, when its quantum is
+used, or when the lease is lost. It writes through `Committer` only.
 """
 
 from __future__ import annotations
@@ -14,18 +14,16 @@ from typing import TYPE_CHECKING, Any
 
 from stateknot.errors import (
     MissingNodeError,
-    NodeVisitLimitError,
-    RecursionLimitError,
-    RunDeadlineError,
     RunError,
     StateError,
 )
 from stateknot.kernel.failure import NodeFailure
 from stateknot.kernel.outcome import Asked, Completed, Failed
 from stateknot.kernel.routing import with_ids
-from stateknot.kernel.superstep import plan_superstep
+from stateknot.kernel.superstep import find_unsatisfied_join, plan_superstep
 from stateknot.kernel.vocabulary import UNSET, CheckpointSource, RunStatus
 from stateknot.runtime.boundary import draft_boundary
+from stateknot.runtime.budget import Budget, Quantum
 from stateknot.runtime.events import EventLog
 from stateknot.runtime.loop_thread import LoopThread
 from stateknot.runtime.node_runner import NodeRunner
@@ -56,14 +54,6 @@ class DriveEnd:
     output: Any = None
 
 
-@dataclass(slots=True, kw_only=True)
-class Quantum:
-    """How much one drive may do: supersteps and seconds; None is without bound."""
-
-    supersteps: int | None = None
-    seconds: float | None = None
-
-
 class Drive:
     """One pass over a run. Make it with a fence that `claim` or `admit` gave."""
 
@@ -81,8 +71,7 @@ class Drive:
         self.lost = threading.Event()
         self.visited: list[str] = []
         self.steps = 0
-        self.visits: dict[str, int] = {}
-        self._started = config.clock.monotonic()
+        self.budget = Budget(blueprint, config)
 
     def run(self, run: RunRecord, quantum: Quantum | None = None) -> DriveEnd:
         """Drive `run` until it rests or the quantum is used.
@@ -96,13 +85,13 @@ class Drive:
             if isinstance(position, DriveEnd):
                 return position
             while True:
-                limit = self._exceeded(position)
+                limit = self.budget.exceeded(position)
                 if limit is not None:
                     return self._stop(position, limit)
                 end = self._superstep(position, steps)
                 if end is not None:
                     return end
-                if self._is_used(quantum):
+                if self.budget.is_used(quantum, self.steps):
                     self.committer.drain()
                     return self._end(RunStatus.RUNNING, position)
         finally:
@@ -131,41 +120,22 @@ class Drive:
         """Where the run stands, or the end of a run that cannot be read or followed."""
         try:
             position = load_position(self.store, self.blueprint, run)
-            for activation in position.pending:
-                if activation.node not in self.blueprint.nodes:
-                    raise MissingNodeError(
-                        f"node {activation.node!r} is due on thread {run.thread_id!r} "
-                        f"but is not in graph {self.blueprint.graph_id!r}"
-                    )
+            self._require_nodes(position)
         except (StateError, MissingNodeError) as error:
             return self._stop(None, error)
         return position
 
-    def _exceeded(self, position: Position) -> RunError | None:
-        """The first limit that forbids another superstep, checked before it starts."""
-        policy = self.config.policy
-        limit = position.run.step_limit
-        if limit is None:
-            limit = min(self.blueprint.recursion_limit, policy.max_total_steps)
-        if position.steps >= limit:
-            return RecursionLimitError(limit)
-        deadline = self.config.deadline_seconds
-        elapsed = self.config.clock.monotonic() - self._started
-        if deadline is not None and elapsed >= deadline:
-            return RunDeadlineError(deadline)
-        return self._visit(position, policy.max_visits_per_node)
-
-    def _visit(self, position: Position, most: int | None) -> RunError | None:
-        """Count first runs of activations; those that ran before have an id."""
+    def _require_nodes(self, position: Position) -> None:
         for activation in position.pending:
-            if not activation.id:
-                self.visits[activation.node] = self.visits.get(activation.node, 0) + 1
-            if most is not None and self.visits.get(activation.node, 0) > most:
-                return NodeVisitLimitError(activation.node, most)
-        return None
+            if activation.node not in self.blueprint.nodes:
+                raise MissingNodeError(
+                    f"node {activation.node!r} is due on thread "
+                    f"{position.run.thread_id!r} but is not in graph "
+                    f"{self.blueprint.graph_id!r}"
+                )
 
     def _superstep(self, position: Position, steps: StepRunner) -> DriveEnd | None:
-        """One superstep: run what is due, decide, commit. The end, if it was the last."""
+        """Run what is due, decide, commit. The end, if this superstep was the last."""
         step = position.step + 1
         position.pending = with_ids(position.pending, step)
         active = [activation.node for activation in position.pending]
@@ -213,7 +183,7 @@ class Drive:
     def _commit(
         self, plan: SuperstepPlan, result: StepResult, position: Position
     ) -> DriveEnd | None:
-        failure = plan.failure or self._unsatisfied(plan)
+        failure = plan.failure or find_unsatisfied_join(self.blueprint, plan)
         is_loop = plan.source is CheckpointSource.LOOP
         status = _status_behind(plan, failure)
         steps = position.steps + is_loop
@@ -245,27 +215,6 @@ class Drive:
             return None
         return self._end(status, position, failure=failure, output=output)
 
-    def _unsatisfied(self, plan: SuperstepPlan) -> NodeFailure | None:
-        """The failure of a run that has nothing to do but a join that cannot fire."""
-        if plan.pending or not plan.joins.arrivals:
-            return None
-        join = min(plan.joins.arrivals)
-        arrived = set(plan.joins.arrivals[join])
-        missing = sorted(set(self.blueprint.waiting.get(join, ())) - arrived)
-        error = RunError(
-            f"join {join!r} can never run: {', '.join(missing)} did not arrive and "
-            "nothing else is due. Add a barrier relief for a branch that may be skipped, "
-            f"or mark the missing node as done"
-        )
-        return NodeFailure.of(
-            error,
-            node_id=join,
-            activation_id="",
-            kind="join",
-            code="graph.join_unsatisfied",
-            attempts=0,
-        )
-
     def _advance(
         self, position: Position, plan: SuperstepPlan, head_id: str, steps: int
     ) -> None:
@@ -280,14 +229,6 @@ class Drive:
         position.results = {k: v for k, v in position.results.items() if k not in done}
         position.waits = {k: v for k, v in position.waits.items() if k not in done}
         position.run = replace(position.run, head_id=head_id, steps=steps)
-
-    def _is_used(self, quantum: Quantum | None) -> bool:
-        if quantum is None:
-            return False
-        elapsed = self.config.clock.monotonic() - self._started
-        return (
-            quantum.supersteps is not None and self.steps >= quantum.supersteps
-        ) or (quantum.seconds is not None and elapsed >= quantum.seconds)
 
     def _stop(self, position: Position | None, error: Exception) -> DriveEnd:
         """End the drive without a checkpoint: the last boundary stands."""

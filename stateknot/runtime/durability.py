@@ -62,7 +62,7 @@ class Committer:
 
 
 class ExitCommitter(Committer):
-    """Writes only the boundary at which the run rests, with all that changed (`exit`)."""
+    """Writes only the boundary at which the run rests, with all changes (`exit`)."""
 
     def __init__(self, store: Store, fence: Fence, log: EventLog) -> None:
         super().__init__(store, fence, log)

@@ -70,7 +70,7 @@ class EventLog:
         for sink in list(self._sinks):
             try:
                 sink(event)
-            except Exception:  # noqa: BLE001 - a sink is the user's code, not the run's
+            except Exception:
                 logger.exception("an event sink failed and is cut off")
                 self._sinks.remove(sink)
 

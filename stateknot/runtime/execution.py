@@ -49,7 +49,7 @@ class RunTree:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GraphExecution:
-    """How a call to `run*` or `resume*` ended. `visited` and `steps` are of this call."""
+    """How a call to `run*` or `resume*` ended; `visited`, `steps` are of this call."""
 
     state: Any
     run_id: str

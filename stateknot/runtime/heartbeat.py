@@ -1,8 +1,8 @@
 """Keeping a lease while a drive runs, from a thread and a connection of its own.
 
 The first beat comes after a third of the lease, so that a short drive costs none. When
-the lease was lost, `lost` is set: the drive's next write is refused anyway, and handlers
-that ask `ctx.is_cancelled()` can stop early.
+the lease was lost, `lost` is set: the drive's next write is refused anyway, and
+handlers that ask `ctx.is_cancelled()` can stop early.
 """
 
 from __future__ import annotations
@@ -69,7 +69,7 @@ class Heartbeat:
             self._lost.set()
             logger.warning("lease lost", extra={"run_id": self._fence.run_id})
             return False
-        except Exception:  # noqa: BLE001 - the lease may still be held; try again
+        except Exception:  # the lease may still be held: try again
             logger.exception("heartbeat failed", extra={"run_id": self._fence.run_id})
             self._store.thread_finished()
         return True

@@ -18,5 +18,5 @@ def current_owner() -> Owner:
 
 def set_owner(owner: Owner) -> None:
     """Let graphs belong to `owner` from now on."""
-    global _owner  # noqa: PLW0603 - one value per process, set at start
+    global _owner  # one value per process, set at start
     _owner = owner

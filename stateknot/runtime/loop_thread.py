@@ -1,7 +1,7 @@
 """An event loop of its own thread, on which async handlers run.
 
-It starts with the first async handler of a drive and ends with the drive. Clients that a
-handler keeps open on the loop therefore live as long as the drive does.
+It starts with the first async handler of a drive and ends with the drive. Clients that
+a handler keeps open on the loop therefore live as long as the drive does.
 """
 
 from __future__ import annotations

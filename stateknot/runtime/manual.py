@@ -112,24 +112,12 @@ class Editor:
             what = f"checkpoint {checkpoint_id!r}" if checkpoint_id else "checkpoint"
             raise CheckpointError(f"no {what} found on thread {source!r} to fork")
         new_id = self.config.clock.new_id
-        run_id, record_id = new_id(), new_id()
+        run_id = new_id()
         sequence = self.store.last_sequence(target, namespace) + 1
         branch = carry_over(
             self.store, record, run_id=run_id, lineage=sequence, new_id=new_id
         )
-        draft = CheckpointDraft(
-            id=record_id,
-            sequence=sequence,
-            lineage=sequence,
-            parent_id=None,
-            step=record.step,
-            source=CheckpointSource.FORK,
-            delta=StateDelta(changes=dict(record.values)),
-            pending=record.pending,
-            joins=record.joins,
-            metadata={**record.metadata, "forked_from": record.id},
-            namespace=namespace,
-        )
+        draft = _copied(record, id=new_id(), sequence=sequence)
         event = Event(kind="thread.forked", data={"from": record.id, "thread": source})
         admission = Admission(
             run_id=run_id,
@@ -138,7 +126,7 @@ class Editor:
             graph_version=version,
             digest=digest,
             definition=definition,
-            checkpoint_id=record_id,
+            checkpoint_id=draft.id,
             delta=draft.delta,
             pending=record.pending,
             actor=actor,
@@ -207,7 +195,7 @@ class Editor:
             raise GraphError(f"routing from {as_node!r} failed: {error}") from error
 
     def _delta(self, folded: Any, run: RunRecord, thread_id: str) -> StateDelta:
-        """A write is the base of its lineage when the run was just moved to a branch."""
+        """What is stored: every field where the write is the base of its lineage."""
         last = self.store.last_sequence(thread_id, self.config.namespace)
         if last + 1 > run.lineage:
             delta: StateDelta = folded.delta
@@ -246,6 +234,23 @@ class Editor:
         )
 
 
+def _copied(record: CheckpointRecord, *, id: str, sequence: int) -> CheckpointDraft:
+    """The record that begins a fork's lineage: it holds the whole state."""
+    return CheckpointDraft(
+        id=id,
+        sequence=sequence,
+        lineage=sequence,
+        parent_id=None,
+        step=record.step,
+        source=CheckpointSource.FORK,
+        delta=StateDelta(changes=dict(record.values)),
+        pending=record.pending,
+        joins=record.joins,
+        metadata={**record.metadata, "forked_from": record.id},
+        namespace=record.namespace,
+    )
+
+
 def _new_successors(
     routes: RoutePlan | None, survivors: tuple[Activation, ...]
 ) -> tuple[Activation, ...]:
@@ -257,7 +262,7 @@ def _new_successors(
 
 
 def _kept_metadata(base: CheckpointRecord, as_node: str | None) -> dict[str, Any]:
-    """An edit keeps what the boundary below it says, but for the node it was made as."""
+    """What the boundary below says, but for the node that the edit was made as."""
     kept = dict(base.metadata)
     if as_node is not None and kept.get("failed_node") == as_node:
         kept.pop("failed_node", None)

@@ -14,7 +14,7 @@ from concurrent.futures import TimeoutError as FutureTimeoutError
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from stateknot.errors import LeaseError, NodeTimeoutError, StateError
+from stateknot.errors import LeaseError, NodeTimeoutError
 from stateknot.kernel.canonical import domain_digest
 from stateknot.kernel.failure import NodeFailure
 from stateknot.kernel.outcome import Asked, Completed, Failed, read_result
@@ -63,13 +63,11 @@ class NodeRunner:
         self, position: Position, activation: Activation, fork: Fork | None = None
     ) -> Ran:
         """Run `activation` of the position's superstep until it ends for good."""
-        spec = self.blueprint.nodes.get(activation.node)
+        spec = self.blueprint.nodes[activation.node]
         context = self.context(position, activation, fork)
         while True:
             started = self.config.clock.now()
             try:
-                if spec is None:
-                    raise StateError(f"node {activation.node!r} is not in this graph")
                 result = self._call(spec, position.state, context)
                 outcome = read_result(activation.node, result)
             except LeaseError:
@@ -135,9 +133,9 @@ class NodeRunner:
         return _call_in_thread(spec, arguments, timeout, self.thread_finished)
 
     def _retry_delay(
-        self, spec: NodeSpec | None, attempts: int, error: Exception
+        self, spec: NodeSpec, attempts: int, error: Exception
     ) -> float | None:
-        policy = (spec.retry if spec else None) or self.config.retry
+        policy = spec.retry or self.config.retry
         decision = decide_retry(policy, attempts, error, self.config.clock.random())
         return decision.delay_seconds if decision else None
 

@@ -49,7 +49,7 @@ class StepResult:
 
 @dataclass(slots=True, kw_only=True)
 class StepRunner:
-    """Runs supersteps of one drive. `flush` writes finished attempts under the fence."""
+    """Runs supersteps of one drive. `flush` writes attempts under the fence."""
 
     nodes: NodeRunner
     is_parallel: bool
@@ -155,7 +155,7 @@ class StepRunner:
     def _collect(
         self, futures: dict[Future[Ran], Activation], flushed: set[str]
     ) -> dict[str, Ran]:
-        """Wait for all; write results that wait for a slow sibling. See Note [Flushing]."""
+        """Wait for all, writing what waits for a sibling. See Note [Flushing]."""
         ran: dict[str, Ran] = {}
         waiting: list[AttemptRecord] = []
         running = set(futures)

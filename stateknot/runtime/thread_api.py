@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from stateknot.errors import CheckpointError
+from stateknot.runtime.configured import ConfiguredGraph
 from stateknot.runtime.events import EventLog
 from stateknot.runtime.execution import config_of, snapshot_of
 from stateknot.runtime.manual import Editor
@@ -12,19 +13,12 @@ from stateknot.runtime.manual import Editor
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from stateknot.kernel.blueprint import Blueprint
-    from stateknot.kernel.definition import GraphDefinition
     from stateknot.kernel.store import Store
-    from stateknot.runtime.config import RunConfig
     from stateknot.runtime.execution import StateSnapshot
 
 
-class ThreadApi:
+class ThreadApi(ConfiguredGraph):
     """The thread operations of a compiled graph; they need its checkpointer."""
-
-    blueprint: Blueprint
-    config: RunConfig
-    definition: GraphDefinition
 
     def get_state(
         self, thread_id: str, checkpoint_id: str | None = None

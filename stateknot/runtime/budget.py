@@ -1,0 +1,71 @@
+"""How far a run may go, and how far one drive of it.
+
+Limits are checked before a superstep starts, so that the last boundary stands when one
+is reached. Nothing here writes; read `drive.py` for who asks.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from stateknot.errors import (
+    NodeVisitLimitError,
+    RecursionLimitError,
+    RunDeadlineError,
+    RunError,
+)
+
+if TYPE_CHECKING:
+    from stateknot.kernel.blueprint import Blueprint
+    from stateknot.runtime.config import RunConfig
+    from stateknot.runtime.position import Position
+
+
+@dataclass(slots=True, kw_only=True)
+class Quantum:
+    """How much one drive may do: supersteps and seconds; None is without bound."""
+
+    supersteps: int | None = None
+    seconds: float | None = None
+
+
+class Budget:
+    """What one drive may spend; it counts from when it was made."""
+
+    def __init__(self, blueprint: Blueprint, config: RunConfig) -> None:
+        self.blueprint, self.config = blueprint, config
+        self._visits: dict[str, int] = {}
+        self._started = config.clock.monotonic()
+
+    def exceeded(self, position: Position) -> RunError | None:
+        """The first limit that forbids another superstep, checked before it starts."""
+        policy = self.config.policy
+        limit = position.run.step_limit
+        if limit is None:
+            limit = min(self.blueprint.recursion_limit, policy.max_total_steps)
+        if position.steps >= limit:
+            return RecursionLimitError(limit)
+        deadline = self.config.deadline_seconds
+        elapsed = self.config.clock.monotonic() - self._started
+        if deadline is not None and elapsed >= deadline:
+            return RunDeadlineError(deadline)
+        return self._visit(position, policy.max_visits_per_node)
+
+    def _visit(self, position: Position, most: int | None) -> RunError | None:
+        """Count first runs of activations; those that ran before have an id."""
+        for activation in position.pending:
+            if not activation.id:
+                self._visits[activation.node] = self._visits.get(activation.node, 0) + 1
+            if most is not None and self._visits.get(activation.node, 0) > most:
+                return NodeVisitLimitError(activation.node, most)
+        return None
+
+    def is_used(self, quantum: Quantum | None, supersteps: int) -> bool:
+        """Whether a drive that did `supersteps` has used its quantum."""
+        if quantum is None:
+            return False
+        elapsed = self.config.clock.monotonic() - self._started
+        return (
+            quantum.supersteps is not None and supersteps >= quantum.supersteps
+        ) or (quantum.seconds is not None and elapsed >= quantum.seconds)
