@@ -62,15 +62,20 @@ class NodeFailure:
         kind: str = "node",
         attempts: int = 1,
         code: str | None = None,
+        place: str = "",
     ) -> NodeFailure:
-        """Describe `error`, whatever its `__str__` does."""
+        """Describe `error`, whatever its `__str__` does.
+
+        `place` names the code that raised it, where that is not the node's handler.
+        """
+        text = f"in {place}: {_text(error)}" if place else _text(error)
         return cls(
             node_id=node_id,
             activation_id=activation_id,
             kind=kind,
             code=code or _code(error, kind),
             error_type=type(error).__qualname__,
-            message=_clean(_text(error), MAXIMUM_ERROR_TEXT),
+            message=_clean(text, MAXIMUM_ERROR_TEXT),
             traceback=_clean(_trace(error), 4 * MAXIMUM_ERROR_TEXT),
             attempts=attempts,
             cause=error,
@@ -131,7 +136,7 @@ def _code(error: BaseException, kind: str) -> str:
     own = getattr(error, "code", None)
     if isinstance(own, str) and own and not own.startswith("stateknot."):
         return own
-    return "node.failed" if kind == "node" else f"node.{kind}_failed"
+    return _KINDS.get(kind, NodeFailedError).code
 
 
 def _text(error: BaseException) -> str:

@@ -48,11 +48,16 @@ class RoutePlan:
 
 
 class RouteError(Exception):
-    """Carries whose routing failed and how; never leaves the kernel."""
+    """Carries whose routing failed and how; never leaves the kernel.
 
-    def __init__(self, index: int, kind: str, cause: Exception) -> None:
+    `place` is the author's code that raised, where the message does not say so itself.
+    """
+
+    def __init__(
+        self, index: int, kind: str, cause: Exception, place: str = ""
+    ) -> None:
         super().__init__(str(cause))
-        self.index, self.kind, self.cause = index, kind, cause
+        self.index, self.kind, self.cause, self.place = index, kind, cause, place
 
 
 def plan_routes(
@@ -110,7 +115,8 @@ def resolve_targets(
     try:
         answer = router.function(blueprint.fold.copy(state))
     except Exception as error:
-        raise RouteError(index, "routing", error) from error
+        place = f"router {router.name!r}"
+        raise RouteError(index, "routing", error, place) from error
     labels = answer if isinstance(answer, (list, tuple)) else [answer]
     return _routed(blueprint, index, node, labels, f"router {router.name!r}")
 

@@ -88,7 +88,9 @@ def plan_superstep(
             failure = _describe(outcomes[deciding][0], error.cause, kind)
         except RouteError as error:
             deciding = error.index
-            failure = _describe(outcomes[deciding][0], error.cause, error.kind)
+            failure = _describe(
+                outcomes[deciding][0], error.cause, error.kind, error.place
+            )
         else:
             return _settle(outcomes, deciding, failure, folded, routes)
 
@@ -117,12 +119,15 @@ def _check_output(done: Sequence[tuple[Activation, Completed]], *, alone: bool) 
             raise RouteError(index, "routing", error)
 
 
-def _describe(activation: Activation, cause: Exception, kind: str) -> NodeFailure:
+def _describe(
+    activation: Activation, cause: Exception, kind: str, place: str = ""
+) -> NodeFailure:
     return NodeFailure.of(
         cause,
         node_id=activation.node,
         activation_id=activation.id,
         kind="reducer" if kind == "update" else kind,
+        place=place,
         code="node.update_refused" if kind == "update" else None,
     )
 

@@ -1,0 +1,36 @@
+"""What the executor's tests share: both stores, a clock, a sink.
+
+Every test with a thread asks for `checkpointer` and so runs once over each store.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from stateknot import MemoryCheckpointer
+from stateknot.runtime.events import CollectingSink
+from tests.runtime.clock import FakeClock
+
+
+@pytest.fixture(params=["memory"])
+def checkpointer(request: pytest.FixtureRequest) -> Any:
+    """Give an empty store: in this process, or in the database.
+
+    Steps run in threads with connections of their own, so the database is used without
+    a surrounding transaction.
+    """
+    return MemoryCheckpointer()
+
+
+@pytest.fixture
+def clock() -> FakeClock:
+    """Give a clock that only moves when the engine sleeps."""
+    return FakeClock()
+
+
+@pytest.fixture
+def sink() -> CollectingSink:
+    """Give a sink that keeps every event it is told."""
+    return CollectingSink()
