@@ -187,6 +187,12 @@ class WaitRecord:
     namespace: Namespace = ()
     thread_id: str = ""
     run_id: str = ""
+    question_id: str = ""
+
+    @property
+    def public_id(self) -> str:
+        """The id that its author gave it, else its own."""
+        return self.question_id or self.id
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -202,7 +202,7 @@ def pair_answers(
     A bare value answers the deciding (first) question.
     """
     pairs: list[tuple[WaitRecord, Any]] = []
-    by_id = {wait.id: wait for wait in questions}
+    by_id = {wait.public_id: wait for wait in questions}
     for wait_id, value in (command.answers or {}).items():
         if wait_id not in by_id:
             open_ids = ", ".join(by_id) or "none"

@@ -190,7 +190,8 @@ def _wait(
 ) -> WaitRecord:
     expires = question.expires_in
     return WaitRecord(
-        id=question.id or config.clock.new_id(),
+        id=config.clock.new_id(),
+        question_id=question.id or "",
         activation_id=activation.id,
         node_id=question.node or activation.node,
         kind=WaitKind.INTERRUPT,

@@ -108,7 +108,7 @@ def interrupt_of(wait: WaitRecord) -> Interrupt:
         wait.payload,
         schema=wait.schema,
         key=wait.key,
-        id=wait.id,
+        id=wait.public_id,
         default=wait.default,
         node=wait.node_id,
     )
@@ -123,6 +123,14 @@ def config_of(
         "checkpoint_id": checkpoint_id or record.id,
         "namespace": list(record.namespace),
     }
+
+
+def may_have_questions(records: Sequence[CheckpointRecord]) -> bool:
+    """Whether any of them can have open questions: an activation asks only once it ran.
+
+    Spares readers a query for the waits of a checkpoint that cannot have any.
+    """
+    return any(activation.id for record in records for activation in record.pending)
 
 
 def open_questions(
@@ -143,9 +151,12 @@ def open_questions(
 
 
 def snapshot_of(
-    record: CheckpointRecord, waits: Sequence[WaitRecord], codec: StateCodec
+    record: CheckpointRecord, waits: Sequence[WaitRecord], codec: StateCodec | None
 ) -> StateSnapshot:
-    """Project a checkpoint and its open waits."""
+    """Project a checkpoint and its open waits.
+
+    Without a codec (its graph is not in this process) the values stay a dict.
+    """
     metadata: dict[str, Any] = {
         "source": str(record.source),
         "step": record.step,
@@ -159,7 +170,8 @@ def snapshot_of(
     }
     values: Any = dict(record.values)
     try:
-        values = codec.load(record.values)
+        if codec is not None:
+            values = codec.load(record.values)
     except StateError as error:
         metadata["state_error"] = str(error)
     questions = open_questions(record, waits)

@@ -7,12 +7,13 @@ from typing import TYPE_CHECKING, Any
 from stateknot.errors import CheckpointError
 from stateknot.runtime.configured import ConfiguredGraph
 from stateknot.runtime.events import EventLog
-from stateknot.runtime.execution import config_of, snapshot_of
+from stateknot.runtime.execution import config_of, may_have_questions, snapshot_of
 from stateknot.runtime.manual import Editor
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from stateknot.kernel.records import CheckpointRecord, WaitRecord
     from stateknot.kernel.store import Store
     from stateknot.runtime.execution import StateSnapshot
 
@@ -28,7 +29,7 @@ class ThreadApi(ConfiguredGraph):
         record = store.find_checkpoint(thread_id, checkpoint_id, self.config.namespace)
         if record is None:
             return None
-        waits = store.list_waits(thread_id, self.config.namespace)
+        waits = self._waits(store, thread_id, [record])
         return snapshot_of(record, waits, self.blueprint.fold.codec)
 
     def get_state_history(
@@ -43,7 +44,7 @@ class ThreadApi(ConfiguredGraph):
         records = store.list_checkpoints(
             thread_id, namespace=namespace, limit=limit, before=before
         )
-        waits = store.list_waits(thread_id, namespace)
+        waits = self._waits(store, thread_id, records)
         codec = self.blueprint.fold.codec
         return [snapshot_of(record, waits, codec) for record in records]
 
@@ -104,6 +105,13 @@ class ThreadApi(ConfiguredGraph):
             "checkpoint_id": run.head_id,
             "namespace": list(run.namespace),
         }
+
+    def _waits(
+        self, store: Store, thread_id: str, records: list[CheckpointRecord]
+    ) -> list[WaitRecord]:
+        if not may_have_questions(records):
+            return []
+        return store.list_waits(thread_id, self.config.namespace)
 
     def _editor(self, store: Store) -> Editor:
         return Editor(blueprint=self.blueprint, config=self.config, store=store)

@@ -5,8 +5,8 @@ Parses and prints; the pass stands in `stateknot/runtime/recovery.py`.
 
 from __future__ import annotations
 
-import dataclasses
 import json
+import sys
 from typing import TYPE_CHECKING, Any
 
 from django.core.management.base import BaseCommand
@@ -25,7 +25,7 @@ Running it at any time, twice at once or beside a worker does no harm.
 
 exit codes:
   0  the pass was made, whether or not it found anything
-  1  the pass failed (the database is away, say)
+  1  the pass failed (the database is away, say) or could not look at some run
 """
 
 
@@ -41,9 +41,18 @@ class Command(BaseCommand):
 
     def handle(self, *args: Any, **options: Any) -> None:
         """Sweep once."""
-        found = dataclasses.asdict(sweep())
-        if options["json"]:
-            self.stdout.write(json.dumps(found, default=str))
-            return
-        for name, value in found.items():
-            self.stdout.write(f"{name.replace('_', ' ')}: {value}")
+        report = sweep()
+        found = {
+            "woken": report.woken,
+            "run_ids": list(report.run_ids),
+            "failed": list(report.failed),
+        }
+        self.stdout.write(json.dumps(found) if options["json"] else _describe(found))
+        if report.failed:
+            sys.exit(1)
+
+
+def _describe(found: dict[str, Any]) -> str:
+    woken = [f"woke {run_id}" for run_id in found["run_ids"]]
+    failed = [f"could not look at {run_id}, see the log" for run_id in found["failed"]]
+    return "\n".join([*woken, *failed, f"{found['woken']} woken"])

@@ -1,0 +1,5 @@
+"""The addresses of the API."""
+
+from __future__ import annotations
+
+urlpatterns: list[object] = []

@@ -1,0 +1,59 @@
+"""System checks of the engine's settings; each names the value and says what to do."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django.conf import settings
+from django.core.checks import CheckMessage, Error, register
+from django.core.exceptions import ImproperlyConfigured
+
+from stateknot.conf import get_settings
+
+
+@register("stateknot")
+def check_settings(**_: Any) -> list[CheckMessage]:
+    """`STATEKNOT` must validate, and name a database that exists."""
+    try:
+        engine = get_settings()
+    except ImproperlyConfigured as error:
+        return [
+            Error(
+                str(error),
+                hint="See stateknot.conf.EngineSettings for the names and their units.",
+                id="stateknot.E001",
+            )
+        ]
+    if engine.database not in settings.DATABASES:
+        known = ", ".join(settings.DATABASES)
+        return [
+            Error(
+                f"STATEKNOT['database'] is {engine.database!r}, DATABASES has {known}.",
+                hint="Name one of these aliases.",
+                id="stateknot.E002",
+            )
+        ]
+    return []
+
+
+@register("stateknot")
+def check_sqlite(**_: Any) -> list[CheckMessage]:
+    """SQLite must begin transactions IMMEDIATE: it has no row locks."""
+    try:
+        alias = get_settings().database
+    except ImproperlyConfigured:
+        return []
+    database = settings.DATABASES.get(alias, {})
+    if not database.get("ENGINE", "").endswith("sqlite3"):
+        return []
+    mode = database.get("OPTIONS", {}).get("transaction_mode")
+    if str(mode).upper() in ("IMMEDIATE", "EXCLUSIVE"):
+        return []
+    return [
+        Error(
+            f"SQLite database {alias!r} has transaction_mode {mode!r}: two workers could "
+            "read the same row before either writes.",
+            hint="Set DATABASES[...]['OPTIONS']['transaction_mode'] to 'IMMEDIATE'.",
+            id="stateknot.E003",
+        )
+    ]

@@ -1,0 +1,64 @@
+"""The settings of the engine: one typed object, read at use.
+
+A project writes `STATEKNOT = {...}`; unknown names and values of the wrong type are
+refused with the way out by the system check `stateknot.E001`. `get_settings()` gives
+the validated object and is reset when a test changes the setting.
+"""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from typing import Any
+
+import pydantic
+from django.conf import settings as django_settings
+from django.core.exceptions import ImproperlyConfigured
+from django.core.signals import setting_changed
+from django.dispatch import receiver
+
+from stateknot.kernel.state import describe_errors
+
+
+class EngineSettings(pydantic.BaseModel):
+    """What `STATEKNOT` may hold. Durations are seconds."""
+
+    model_config = pydantic.ConfigDict(extra="forbid", frozen=True, strict=True)
+
+    database: str = "default"
+    """Alias of the database that holds the engine's tables."""
+    lease_seconds: float = pydantic.Field(default=30.0, ge=1)
+    """How long a driver holds a run without renewing; a lost worker's run waits it out."""
+    quantum_supersteps: int = pydantic.Field(default=200, ge=1)
+    """Supersteps of one drive before a worker gives the run back to the queue."""
+    quantum_seconds: float = pydantic.Field(default=60.0, gt=0)
+    """Seconds of one drive before a worker gives the run back to the queue."""
+    wake_grace_seconds: float = pydantic.Field(default=30.0, ge=0)
+    """How long a wake-up may take before the sweep sends another."""
+    sweep_batch: int = pydantic.Field(default=500, ge=1)
+    """Runs that one sweep wakes at most."""
+    issuer: str = "https://stateknot.local"
+    """The https URI that this project's graph identities belong to."""
+    subject: str = "default"
+    """The subject at that issuer."""
+
+    @property
+    def heartbeat_seconds(self) -> float:
+        """How often a lease is renewed: twice before it could run out."""
+        return self.lease_seconds / 3
+
+
+@lru_cache(maxsize=1)
+def get_settings() -> EngineSettings:
+    """The engine's settings. Raises ImproperlyConfigured naming each wrong value."""
+    given: Any = getattr(django_settings, "STATEKNOT", {})
+    try:
+        return EngineSettings.model_validate(given)
+    except pydantic.ValidationError as error:
+        _, text = describe_errors(error)
+        raise ImproperlyConfigured(f"STATEKNOT: {text}") from error
+
+
+@receiver(setting_changed)
+def _reset(*, setting: str, **_: Any) -> None:
+    if setting == "STATEKNOT":
+        get_settings.cache_clear()

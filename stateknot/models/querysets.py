@@ -1,0 +1,30 @@
+"""Queries that more than one caller asks of runs."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import TYPE_CHECKING, Any
+
+from django.db import models
+from django.db.models.functions import Now
+
+if TYPE_CHECKING:
+    from typing import Self
+
+
+class RunQuerySet(models.QuerySet[Any]):
+    """Runs by what may be done with them now; times are the database's."""
+
+    def runnable(self) -> Self:
+        """Runs that a worker may claim now: due, and under no live lease."""
+        return self.filter(
+            models.Q(lease_expires_at=None) | models.Q(lease_expires_at__lt=Now()),
+            models.Q(wake_at=None) | models.Q(wake_at__lte=Now()),
+            status__in=["pending", "running"],
+        )
+
+    def unwoken(self, grace: timedelta) -> Self:
+        """Runnable runs whose last wake-up, if any, is older than `grace`."""
+        return self.runnable().filter(
+            models.Q(woken_at=None) | models.Q(woken_at__lt=Now() - grace)
+        )

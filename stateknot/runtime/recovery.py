@@ -1,0 +1,91 @@
+"""The sweep: finding runs that nobody was woken for, and waking them.
+
+It never drives. Runs whose lease ran out, runs whose wake-up was lost, and paused runs
+whose answer came too late for their drive are woken; two sweeps at once wake each run
+once.
+"""
+
+from __future__ import annotations
+
+import logging
+from dataclasses import dataclass, field
+from datetime import timedelta
+from typing import TYPE_CHECKING
+
+from django.db import transaction
+from django.db.models import Exists, OuterRef
+from django.db.models.functions import Now
+
+from stateknot.conf import get_settings
+from stateknot.kernel.vocabulary import RunStatus, WaitStatus
+from stateknot.models import Run, Wait
+from stateknot.runtime.waking import wake
+from stateknot.runtime.worker import take_up_answers
+from stateknot.storage import DjangoCheckpointer
+
+if TYPE_CHECKING:
+    from uuid import UUID
+
+logger = logging.getLogger("stateknot")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SweepReport:
+    """What a sweep did: the runs it woke, and those it could not look at."""
+
+    run_ids: tuple[str, ...] = ()
+    failed: tuple[str, ...] = field(default_factory=tuple)
+
+    @property
+    def woken(self) -> int:
+        """How many runs were woken."""
+        return len(self.run_ids)
+
+
+def sweep() -> SweepReport:
+    """Wake what was missed, at most `sweep_batch` runs. Safe to run twice at once."""
+    settings = get_settings()
+    answered, failed = _reopen_answered(settings.database, settings.sweep_batch)
+    woken = _wake_unwoken(
+        settings.database,
+        settings.sweep_batch,
+        timedelta(seconds=settings.wake_grace_seconds),
+    )
+    return SweepReport(run_ids=(*answered, *woken), failed=failed)
+
+
+def _wake_unwoken(using: str, batch: int, grace: timedelta) -> list[str]:
+    """Claim the right to wake in the same transaction that sends the wake-up."""
+    with transaction.atomic(using=using):
+        rows = (
+            Run.objects.using(using).unwoken(grace).order_by("-priority", "created_at")
+        )
+        locked = rows.select_for_update(skip_locked=True, of=("self",))
+        ids: list[UUID] = list(locked.values_list("id", flat=True)[:batch])
+        if not ids:
+            return []
+        Run.objects.using(using).filter(id__in=ids).update(woken_at=Now())
+        for run_id in ids:
+            wake(str(run_id))
+    return [str(run_id) for run_id in ids]
+
+
+def _reopen_answered(using: str, batch: int) -> tuple[list[str], tuple[str, ...]]:
+    answered = Wait.objects.using(using).filter(
+        run=OuterRef("pk"), status=WaitStatus.ANSWERED.value
+    )
+    rows = Run.objects.using(using).filter(
+        Exists(answered), status=RunStatus.INTERRUPTED.value
+    )
+    woken, failed = [], []
+    store = DjangoCheckpointer(using)
+    for run_id in rows.values_list("id", flat=True)[:batch]:
+        try:
+            with transaction.atomic(using=using):
+                if take_up_answers(store, str(run_id)):
+                    wake(str(run_id))
+                    woken.append(str(run_id))
+        except Exception:
+            logger.exception("sweep failed", extra={"run_id": str(run_id)})
+            failed.append(str(run_id))
+    return woken, tuple(failed)

@@ -1,0 +1,52 @@
+"""Telling workers to look at a run: the one module that speaks to django-q2.
+
+A wake-up carries the run's id and nothing else; the row decides what is done. With the
+ORM broker on the engine's database it is a row of the caller's transaction, so it
+appears and vanishes with what caused it; with another broker it is sent on commit.
+"""
+
+from __future__ import annotations
+
+import logging
+
+from django.db import transaction
+
+from stateknot.conf import get_settings
+
+logger = logging.getLogger("stateknot")
+
+TASK = "stateknot.tasks.drive"
+
+
+def wake(run_id: str) -> None:
+    """Ask the workers to look at `run_id` once this transaction commits.
+
+    Idempotent: a doubled wake-up finds nothing to do, a lost one is made up for by the
+    sweep.
+    """
+    using = get_settings().database
+    if _is_transactional(using):
+        _send(run_id)
+    else:
+        transaction.on_commit(lambda: _send_late(run_id), using=using)
+
+
+def _is_transactional(using: str) -> bool:
+    """Whether the queue is a table of the engine's own database."""
+    from django_q.conf import Conf
+
+    return bool(using == Conf.ORM)
+
+
+def _send(run_id: str) -> None:
+    from django_q.tasks import async_task
+
+    async_task(TASK, run_id, q_options={"task_name": f"drive {run_id}"})
+
+
+def _send_late(run_id: str) -> None:
+    """After a commit nothing may fail: the run is stored, and the sweep finds it."""
+    try:
+        _send(run_id)
+    except Exception:
+        logger.exception("wake-up not sent", extra={"run_id": run_id})

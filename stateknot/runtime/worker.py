@@ -1,0 +1,136 @@
+"""A worker's pass over a run: claim, drive, give back.
+
+The same `Drive` as in the caller's process, under a lease that expires. A run of a
+revision that this process does not have is left for one that has it, before it is
+claimed and before any handler runs.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import socket
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from stateknot.errors import LeaseError, RevisionMismatchError
+from stateknot.kernel.commands import Command, ResumeTarget
+from stateknot.kernel.vocabulary import RunStatus, WaitStatus
+from stateknot.registry import find_graph
+from stateknot.runtime.admission import find_standing, reopen
+from stateknot.runtime.drive import Drive, Quantum
+from stateknot.runtime.durability import make_committer
+from stateknot.runtime.events import EventLog
+from stateknot.runtime.heartbeat import Heartbeat
+
+if TYPE_CHECKING:
+    from stateknot.kernel.records import Fence, RunRecord
+    from stateknot.kernel.store import Store
+    from stateknot.runtime.graph import CompiledGraph
+
+logger = logging.getLogger("stateknot")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Driven:
+    """What a pass did. `wants_more` asks for another wake-up."""
+
+    run_id: str
+    status: RunStatus | None = None
+    steps: int = 0
+    wants_more: bool = False
+
+
+def holder_name(new_id: str) -> str:
+    """Who holds a lease: host, process, and a part that is never used twice."""
+    return f"{socket.gethostname()}:{os.getpid()}:{new_id}"
+
+
+def drive_run(store: Store, run_id: str, quantum: Quantum | None = None) -> Driven:
+    """Drive a run that is due, as far as the quantum goes; do nothing if it is not.
+
+    Idempotent: a second call for the same run finds the lease taken or the run at rest.
+    Raises RevisionMismatchError when this process has other code than the run.
+    """
+    run = store.find_run(run_id)
+    if run is None or run.status not in (RunStatus.PENDING, RunStatus.RUNNING):
+        return Driven(run_id=run_id)
+    graph = find_graph(run.graph_id, digest=run.digest)
+    if graph is None:
+        newest = find_graph(run.graph_id)
+        raise RevisionMismatchError(
+            run.digest, newest.digest if newest else None, run.graph_id
+        )
+    with store.atomic():
+        fence = store.claim(run_id, holder_name(graph.config.clock.new_id()))
+        claimed = store.find_run(run_id)
+    if fence is None or claimed is None:
+        return Driven(run_id=run_id)
+    return _drive(store, graph, claimed, fence, quantum)
+
+
+def _drive(
+    store: Store,
+    graph: CompiledGraph,
+    run: RunRecord,
+    fence: Fence,
+    quantum: Quantum | None,
+) -> Driven:
+    config = replace(graph.config, checkpointer=store, namespace=run.namespace)
+    log = EventLog(config.sinks)
+    log.tell("run.started", run_id=run.id, holder=fence.holder, epoch=fence.epoch)
+    committer = make_committer(config.durability, store, fence, log)
+    drive = Drive(graph.blueprint, config, store, fence, committer)
+    try:
+        with Heartbeat(store, fence, drive.lost):
+            end = drive.run(run, quantum)
+    except LeaseError:
+        committer.close()
+        logger.warning("lease lost", extra={"run_id": run.id, "epoch": fence.epoch})
+        return Driven(run_id=run.id, steps=drive.steps)
+    except BaseException:
+        committer.close()
+        _release(store, fence)
+        raise
+    committer.close()
+    if end.status is RunStatus.RUNNING:
+        return Driven(
+            run_id=run.id,
+            status=end.status,
+            steps=end.steps,
+            wants_more=_release(store, fence),
+        )
+    wants_more = end.status is RunStatus.INTERRUPTED and take_up_answers(store, run.id)
+    return Driven(
+        run_id=run.id, status=end.status, steps=end.steps, wants_more=wants_more
+    )
+
+
+def _release(store: Store, fence: Fence) -> bool:
+    try:
+        with store.atomic():
+            return store.release(fence)
+    except LeaseError:
+        return False
+
+
+def take_up_answers(store: Store, run_id: str) -> bool:
+    """Reopen a paused run that was answered while it was still being driven.
+
+    Its answer found the run busy and so could not reopen it; without this the run would
+    pause with nothing left to answer.
+    """
+    with store.atomic():
+        run = store.find_run(run_id)
+        if run is None or run.status is not RunStatus.INTERRUPTED:
+            return False
+        waits = store.list_waits(run.thread_id, run.namespace)
+        if not any(wait.status is WaitStatus.ANSWERED for wait in waits):
+            return False
+        graph = find_graph(run.graph_id, digest=run.digest)
+        if graph is None:
+            return False
+        config = replace(graph.config, namespace=run.namespace)
+        standing = find_standing(store, run.thread_id, ResumeTarget.latest(), config)
+        reopen(store, standing, Command(), config, digest=None)
+        return True

@@ -1,0 +1,51 @@
+"""Asking for runs and their journal."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from stateknot.conf import get_settings
+from stateknot.errors import NotFoundError
+from stateknot.models import Run
+from stateknot.storage import DjangoCheckpointer
+from stateknot.storage.rows import as_uuid
+
+if TYPE_CHECKING:
+    from stateknot.kernel.records import JournalRecord
+    from stateknot.models.querysets import RunQuerySet
+
+
+def get_run(run_id: Any) -> Run:
+    """The run, with its thread and revision. Raises NotFoundError."""
+    uuid = as_uuid(str(run_id))
+    rows = Run.objects.using(get_settings().database)
+    run = rows.select_related("thread", "revision").filter(id=uuid).first()
+    if uuid is None or run is None:
+        raise NotFoundError(f"no run {run_id!r}")
+    found: Run = run
+    return found
+
+
+def list_runs(
+    *,
+    graph_id: str | None = None,
+    status: str | None = None,
+    thread_id: str | None = None,
+    failed_node: str | None = None,
+) -> RunQuerySet:
+    """Runs, newest first, that match every filter given; a lazy queryset."""
+    filters = {
+        "graph_id": graph_id,
+        "status": status,
+        "thread__key": thread_id,
+        "failed_node": failed_node,
+    }
+    given = {name: value for name, value in filters.items() if value is not None}
+    rows: RunQuerySet = Run.objects.using(get_settings().database)
+    return rows.select_related("thread").filter(**given).order_by("-created_at", "-id")
+
+
+def get_timeline(run_id: Any, after: int = -1) -> list[JournalRecord]:
+    """The journal of a run behind row `after`, oldest first. Raises NotFoundError."""
+    run = get_run(run_id)
+    return DjangoCheckpointer().list_journal(str(run.id), after)

@@ -1,0 +1,16 @@
+"""What a user can do. Each verb is one transaction and one journal entry.
+
+`runs` holds the verbs of runs, `state` those of threads and their state.
+"""
+
+from stateknot.services.runs import resume_run, retry_run, start_run
+from stateknot.services.state import bulk_update_state, fork_thread, update_state
+
+__all__ = [
+    "bulk_update_state",
+    "fork_thread",
+    "resume_run",
+    "retry_run",
+    "start_run",
+    "update_state",
+]

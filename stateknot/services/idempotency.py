@@ -1,0 +1,40 @@
+"""Starting a run once, however often the request is repeated."""
+
+from __future__ import annotations
+
+import hashlib
+from typing import TYPE_CHECKING
+
+from stateknot.errors import RunError
+from stateknot.kernel.profile import encode
+from stateknot.models import Run
+
+if TYPE_CHECKING:
+    from stateknot.kernel.records import Admission
+
+
+def request_digest(admission: Admission, thread_id: str | None) -> bytes:
+    """What makes two start requests the same: graph, thread asked for, state, inputs."""
+    request = {
+        "digest": admission.digest,
+        "thread": thread_id,
+        "state": dict(admission.delta.changes),
+        "pending": [activation.to_json() for activation in admission.pending],
+    }
+    return hashlib.sha256(encode(request)).digest()
+
+
+def find_started(
+    graph_id: str, key: str | None, digest: bytes, using: str
+) -> Run | None:
+    """The run that `key` started, or None. Raises RunError if it was another request."""
+    if not key:
+        return None
+    earlier = Run.objects.using(using).filter(graph_id=graph_id, idempotency_key=key)
+    run: Run | None = earlier.first()
+    if run is not None and bytes(run.request_digest) != digest:
+        raise RunError(
+            f"idempotency key {key!r} was used for another start of {graph_id!r} (run "
+            f"{run.id}); use a new key for a new request"
+        )
+    return run

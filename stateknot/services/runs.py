@@ -1,0 +1,179 @@
+"""Starting, resuming and retrying runs on the workers.
+
+Each verb stores what it decides and the wake-up in one transaction, which may be the
+caller's: if that rolls back, neither the run nor the wake-up ever was.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from django.db.models.functions import Now
+
+from stateknot.errors import NotFoundError, ResumeError, RunError
+from stateknot.kernel.commands import Command, ResumeTarget
+from stateknot.kernel.vocabulary import UNSET, RunStatus
+from stateknot.models import Run
+from stateknot.registry import get_graph
+from stateknot.runtime.admission import (
+    Standing,
+    draft_admission,
+    find_standing,
+    pair_answers,
+    reopen,
+)
+from stateknot.runtime.config import RunConfig
+from stateknot.runtime.waking import wake
+from stateknot.services.actors import actor_name
+from stateknot.services.idempotency import find_started, request_digest
+from stateknot.storage import DjangoCheckpointer
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from stateknot.kernel.commands import GraphInput
+
+
+def start_run(
+    graph_id: str,
+    state: Any,
+    *,
+    thread_id: str | None = None,
+    inputs: Sequence[GraphInput] | None = None,
+    idempotency_key: str | None = None,
+    on_busy: str = "reject",
+    priority: int = 0,
+    metadata: Mapping[str, Any] | None = None,
+    version: str | None = None,
+    actor: Any = None,
+) -> Run:
+    """Admit a run of a registered graph and wake a worker for it.
+
+    Transaction: its own, or the caller's. Idempotent for one `idempotency_key`: the
+    same start again gives the same run. Raises NotFoundError for an unknown graph,
+    StateError for a state that does not fit, ThreadBusyError while another run holds
+    the thread, RunError for a key that was used for another start.
+    """
+    if on_busy != "reject":
+        raise RunError(f"on_busy is {on_busy!r}; this version knows 'reject' only")
+    graph = get_graph(graph_id, version=version)
+    store = DjangoCheckpointer()
+    admission = draft_admission(
+        graph.blueprint,
+        graph.definition,
+        graph.config,
+        state,
+        thread_id=thread_id,
+        inputs=inputs,
+        actor=actor_name(actor),
+        metadata=dict(metadata or {}),
+        priority=priority,
+    )
+    digest = request_digest(admission, thread_id)
+    with store.atomic():
+        earlier = find_started(graph_id, idempotency_key, digest, store.using)
+        if earlier is not None:
+            return earlier
+        store.admit(admission)
+        rows = Run.objects.using(store.using).filter(id=admission.run_id)
+        rows.update(
+            woken_at=Now(),
+            idempotency_key=idempotency_key or "",
+            request_digest=digest if idempotency_key else b"",
+        )
+        wake(admission.run_id)
+    return rows.get()
+
+
+def resume_run(
+    thread_id: str,
+    value: Any = UNSET,
+    *,
+    interrupt_id: str | None = None,
+    checkpoint_id: str | None = None,
+    step_limit: int | None = None,
+    actor: Any = None,
+) -> Run:
+    """Answer a question of a thread, or go on from a checkpoint, and wake a worker.
+
+    Without `interrupt_id` the value answers the deciding question. Raises ResumeError
+    when there is nothing to resume, no such question, or the answer does not fit;
+    AlreadyAnsweredError for an answered question; ThreadBusyError while another run
+    holds the thread.
+    """
+    answers = None if interrupt_id is None else {interrupt_id: value}
+    if interrupt_id is not None and value is UNSET:
+        raise ResumeError(f"question {interrupt_id!r} was named without an answer")
+    command = Command(answers=answers) if answers is not None else Command(resume=value)
+    return _go_on(
+        thread_id, command, ResumeTarget(checkpoint_id), step_limit, actor_name(actor)
+    )
+
+
+def retry_run(
+    thread_id: str, *, step_limit: int | None = None, actor: Any = None
+) -> Run:
+    """Run again what failed on a thread, from its newest checkpoint."""
+    return _go_on(
+        thread_id, Command(), ResumeTarget.latest(), step_limit, actor_name(actor)
+    )
+
+
+def _go_on(
+    thread_id: str,
+    command: Command,
+    target: ResumeTarget,
+    step_limit: int | None,
+    actor: str,
+) -> Run:
+    store = DjangoCheckpointer()
+    with store.atomic():
+        # Locked before it is read, so that of two answers at once one is refused.
+        _lock_thread(thread_id, store.using)
+        standing = find_standing(store, thread_id, target, RunConfig())
+        rows = Run.objects.using(store.using).filter(id=standing.run.id)
+        if _is_busy(standing, target):
+            _answer_only(store, standing, command, actor)
+            return rows.get()
+        reopen(
+            store,
+            standing,
+            command,
+            RunConfig(),
+            digest=None,
+            step_limit=step_limit,
+            actor=actor,
+        )
+        rows.update(woken_at=Now())
+        wake(standing.run.id)
+    return rows.get()
+
+
+def _lock_thread(thread_id: str, using: str) -> None:
+    runs = Run.objects.using(using).filter(current_of__key=thread_id)
+    list(runs.select_for_update(of=("self",)).values_list("id"))
+
+
+def _is_busy(standing: Standing, target: ResumeTarget) -> bool:
+    """Whether the run goes on anyway: then an answer is stored and nothing reopened."""
+    going = standing.run.status in (RunStatus.PENDING, RunStatus.RUNNING)
+    return going and target.checkpoint_id is None and bool(standing.questions)
+
+
+def _answer_only(
+    store: DjangoCheckpointer, standing: Standing, command: Command, actor: str
+) -> None:
+    pairs = pair_answers(standing.questions, command)
+    if not pairs:
+        raise ResumeError(f"run {standing.run.id} is {standing.run.status} already")
+    for wait, value in pairs:
+        store.answer(wait.id, value, actor=actor)
+
+
+def require_run(run_id: str) -> Run:
+    """The run's row. Raises NotFoundError."""
+    store = DjangoCheckpointer()
+    record = store.find_run(run_id)
+    if record is None:
+        raise NotFoundError(f"no run {run_id!r}")
+    return Run.objects.using(store.using).get(id=record.id)

@@ -1,0 +1,179 @@
+"""Storing a new run: its thread, its revision, its row and its first checkpoint.
+
+That a thread has one holding run is kept by the database; a start that loses the race
+gets ThreadBusyError, and nothing of it is stored.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+from uuid import UUID
+
+from django.db import IntegrityError, transaction
+from uuid_utils.compat import uuid7
+
+from stateknot.errors import RunError, ThreadBusyError
+from stateknot.kernel.profile import encode
+from stateknot.kernel.records import CheckpointDraft, Event
+from stateknot.kernel.vocabulary import CheckpointSource, RunStatus, WaitStatus
+from stateknot.models import Checkpoint, GraphRevision, Run, Thread, Wait
+from stateknot.models.runs import HOLDING
+from stateknot.storage.boundary import checkpoint_row, load_tip
+from stateknot.storage.journal import append_journal
+from stateknot.storage.rows import join_namespace
+
+if TYPE_CHECKING:
+    from stateknot.kernel.records import Admission, ThreadFork
+
+_LONGEST_KEY = 255
+
+
+def insert_run(admission: Admission, using: str) -> tuple[Run, str]:
+    """Store an admitted run and its input record; gives the row and its digest.
+
+    The input record begins a lineage and names the previous head as its parent.
+    Transaction: the caller's. Raises ThreadBusyError, RunError for a bad thread id.
+    """
+    thread = _thread(admission, using)
+    previous = _previous(thread, admission, using)
+    sequence = _next_sequence(thread, admission, using)
+    draft = CheckpointDraft(
+        id=admission.checkpoint_id,
+        sequence=sequence,
+        lineage=sequence,
+        parent_id=str(previous.head_id) if previous else None,
+        step=0,
+        source=CheckpointSource.INPUT,
+        delta=admission.delta,
+        pending=admission.pending,
+        namespace=admission.namespace,
+    )
+    events = admission.events + _superseded(previous, using)
+    return _insert(admission, draft, thread, RunStatus.PENDING, events, using)
+
+
+def insert_fork(fork: ThreadFork, using: str) -> tuple[Run, str]:
+    """Store a run that stands at a copied checkpoint until somebody resumes it."""
+    thread = _thread(fork.admission, using)
+    idle = RunStatus.INTERRUPTED if fork.checkpoint.pending else RunStatus.COMPLETED
+    events = fork.admission.events
+    return _insert(fork.admission, fork.checkpoint, thread, idle, events, using)
+
+
+def _thread(admission: Admission, using: str) -> Thread:
+    key = admission.thread_id
+    if not key or len(key) > _LONGEST_KEY or "\x00" in key:
+        raise RunError(
+            f"thread id {key[:40]!r} has {len(key)} characters; use 1 to {_LONGEST_KEY}, "
+            "without NUL"
+        )
+    thread, _ = Thread.objects.using(using).get_or_create(
+        key=key, defaults={"id": uuid7(), "graph_id": admission.graph_id}
+    )
+    if thread.graph_id != admission.graph_id:
+        raise RunError(
+            f"thread {key!r} belongs to graph {thread.graph_id!r}; runs of "
+            f"{admission.graph_id!r} need a thread of their own"
+        )
+    return thread
+
+
+def _previous(thread: Thread, admission: Admission, using: str) -> Run | None:
+    runs = Run.objects.using(using).filter(
+        thread=thread, namespace=join_namespace(admission.namespace)
+    )
+    if admission.namespace:
+        return runs.order_by("-created_at", "-id").first()
+    return runs.filter(id=thread.current_run_id).first()
+
+
+def _next_sequence(thread: Thread, admission: Admission, using: str) -> int:
+    rows = Checkpoint.objects.using(using).filter(
+        thread=thread, namespace=join_namespace(admission.namespace)
+    )
+    last = rows.order_by("-sequence").values_list("sequence", flat=True).first()
+    return 0 if last is None else last + 1
+
+
+def _superseded(previous: Run | None, using: str) -> tuple[Event, ...]:
+    """Close what an ended run still asked, and say so: it is not dropped silently."""
+    if previous is None or previous.status in HOLDING:
+        return ()
+    open_waits = Wait.objects.using(using).filter(
+        run=previous, status=WaitStatus.OPEN.value
+    )
+    ids = [str(pk) for pk in open_waits.values_list("id", flat=True)]
+    if not ids:
+        return ()
+    open_waits.update(status=WaitStatus.CLOSED.value)
+    return (Event(kind="waits.superseded", data={"waits": ids}),)
+
+
+def _insert(
+    admission: Admission,
+    draft: CheckpointDraft,
+    thread: Thread,
+    status: RunStatus,
+    events: tuple[Event, ...],
+    using: str,
+) -> tuple[Run, str]:
+    run = Run(
+        id=UUID(admission.run_id),
+        thread=thread,
+        revision=_revision(admission, using),
+        graph_id=admission.graph_id,
+        namespace=join_namespace(admission.namespace),
+        status=str(status),
+        head_id=UUID(draft.id),
+        sequence=draft.sequence,
+        lineage=draft.lineage,
+        step_limit=admission.step_limit,
+        priority=admission.priority,
+        metadata=admission.metadata,
+        actor=admission.actor,
+        root_run_id=UUID(admission.root_run_id or admission.run_id),
+        parent_run_id=admission.parent_run_id,
+    )
+    _save_holder(run, using)
+    tip = load_tip(run, draft.parent_id, using)
+    row, _ = checkpoint_row(draft, tip, run.id)
+    row.save(using=using, force_insert=True)
+    append_journal(
+        run, events, using=using, checkpoint_id=draft.id, actor=admission.actor
+    )
+    run.save(using=using, update_fields=["next_journal", "event_count"])
+    if not admission.namespace:
+        Thread.objects.using(using).filter(id=thread.id).update(current_run=run)
+    return run, admission.digest
+
+
+def _save_holder(run: Run, using: str) -> None:
+    """Insert a run, unless another holds the thread. See Note [One run holds a thread]."""
+    try:
+        with transaction.atomic(using=using):
+            run.save(using=using, force_insert=True)
+    except IntegrityError:
+        busy = (
+            Run.objects.using(using)
+            .filter(
+                thread_id=run.thread_id, namespace=run.namespace, status__in=HOLDING
+            )
+            .first()
+        )
+        if busy is None:
+            raise
+        raise ThreadBusyError(
+            thread_id=run.thread.key, run_id=str(busy.id), status=busy.status
+        ) from None
+
+
+def _revision(admission: Admission, using: str) -> GraphRevision:
+    revision, _ = GraphRevision.objects.using(using).get_or_create(
+        digest=admission.digest,
+        defaults={
+            "graph_id": admission.graph_id,
+            "version": admission.graph_version,
+            "definition": encode(dict(admission.definition)),
+        },
+    )
+    return revision
