@@ -181,8 +181,9 @@ class StateFold:
                 raise FoldError(index, error, is_reducer=False) from error
             for name, value in fields.items():
                 self._check_writers(name, value, index, node, writers)
+                own = _own_copy(name, value, index)
                 try:
-                    self._write(name, copy_value(value), values, starts)
+                    self._write(name, own, values, starts)
                 except Exception as error:
                     raise FoldError(index, error, is_reducer=True) from error
         return self._settle(state, values, starts)
@@ -190,7 +191,10 @@ class StateFold:
     def _reduce_whole(
         self, reducer: Callable[[Any, Any], Any], state: BaseModel, updates: Updates
     ) -> tuple[dict[str, Any], dict[str, int | None]]:
-        pairs = [(node, copy_value(update)) for node, update in updates]
+        pairs = [
+            (node, _own_copy(f"the update of {node!r}", update, index))
+            for index, (node, update) in enumerate(updates)
+        ]
         try:
             result = reducer(copy_model(state), pairs)
         except Exception as error:
@@ -295,6 +299,18 @@ class StateFold:
         stored = self.codec.store(valid, [name])
         restored = self.codec.restore(valid, stored)
         return stored[name][start:], restored[name][start:]
+
+
+def _own_copy(path: str, value: Any, index: int) -> Any:
+    """A copy of what a node returned. Raises FoldError for what cannot be copied.
+
+    Such a value (a lock, a connection) could not be stored either.
+    """
+    try:
+        return copy_value(value)
+    except Exception as error:
+        refused = SerializationError(f"{path}: {error}", path=path)
+        raise FoldError(index, refused, is_reducer=False) from error
 
 
 def _differs(state: BaseModel, valid: BaseModel, name: str) -> bool:

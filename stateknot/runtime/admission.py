@@ -20,6 +20,7 @@ from stateknot.errors import (
 from stateknot.kernel.commands import Command, ResumeTarget
 from stateknot.kernel.outcome import to_json_value
 from stateknot.kernel.records import Activation, Admission, Event, Reopening, WaitRecord
+from stateknot.kernel.routing import with_ids
 from stateknot.kernel.vocabulary import (
     END,
     START,
@@ -216,7 +217,11 @@ def pair_answers(
 def _handed_values(
     standing: Standing, command: Command, config: RunConfig
 ) -> tuple[WaitRecord, ...]:
-    """A value for a boundary that asked nothing: each of its activations gets it."""
+    """A value for a boundary that asked nothing: each of its activations gets it.
+
+    Successors that never ran have no id yet; they are given the one that the drive will
+    give them, which depends on the record alone.
+    """
     if command.resume is UNSET or standing.questions:
         return ()
     value = to_json_value(command.resume, "the resume value")
@@ -233,8 +238,7 @@ def _handed_values(
             answer=value,
             namespace=standing.record.namespace,
         )
-        for activation in standing.record.pending
-        if activation.id
+        for activation in with_ids(standing.record.pending, standing.record.step + 1)
     )
 
 
