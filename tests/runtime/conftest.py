@@ -13,15 +13,21 @@ from stateknot import MemoryCheckpointer
 from stateknot.runtime.events import CollectingSink
 from tests.runtime.clock import FakeClock
 
+IN_DATABASE = pytest.param("django", marks=pytest.mark.django_db(transaction=True))
 
-@pytest.fixture(params=["memory"])
+
+@pytest.fixture(params=["memory", IN_DATABASE])
 def checkpointer(request: pytest.FixtureRequest) -> Any:
     """Give an empty store: in this process, or in the database.
 
     Steps run in threads with connections of their own, so the database is used without
     a surrounding transaction.
     """
-    return MemoryCheckpointer()
+    if request.param == "memory":
+        return MemoryCheckpointer()
+    from stateknot.storage import DjangoCheckpointer
+
+    return DjangoCheckpointer()
 
 
 @pytest.fixture
