@@ -26,7 +26,8 @@ class NodeSpec:
     """A named place in the graph and the handler behind it.
 
     `destinations` are declared goto targets; a node with them is command-routing and
-    has no edges. `timeout_seconds` bounds each attempt.
+    has no edges. `timeout_seconds` bounds each attempt. `on_error(state, ctx, error)`
+    may give a result in place of a failure.
     """
 
     id: str
@@ -39,6 +40,7 @@ class NodeSpec:
     is_command: bool = False
     kind: str = "node"
     metadata: Mapping[str, Any] = field(default_factory=dict)
+    on_error: Callable[[Any, Any, Exception], Any] | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

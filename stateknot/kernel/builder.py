@@ -98,12 +98,17 @@ class BlueprintBuilder:
         command: bool = False,
         kind: str = "node",
         metadata: Mapping[str, Any] | None = None,
+        on_error: Callable[[Any, Any, Exception], Any] | None = None,
     ) -> Self:
-        """Add a node. `timeout` (seconds or timedelta) bounds each attempt."""
+        """Add a node. `timeout` (seconds or timedelta) bounds each attempt.
+
+        `on_error(state, ctx, error)` is called once the retries are used up; what it
+        returns is the node's result.
+        """
         spec = NodeSpec(
             id=node_id,
             handler=function,
-            is_async=_is_async(function),
+            is_async=is_async(function),
             takes_context=_takes_context(node_id, function),
             retry=retry,
             timeout_seconds=duration_seconds(timeout),
@@ -111,6 +116,7 @@ class BlueprintBuilder:
             is_command=command,
             kind=kind,
             metadata=dict(metadata or {}),
+            on_error=on_error,
         )
         self._draft.nodes.append(spec)
         return self
@@ -263,7 +269,7 @@ class BlueprintBuilder:
         try:
             return StateFold(self.state, update_model=self.update, reducer=self.reducer)
         except GraphError as error:
-            issues.append(error)
+            issues.extend(error.issues)
             return None
 
 
@@ -273,7 +279,8 @@ def _first_of(issues: list[GraphError]) -> GraphError:
     return first
 
 
-def _is_async(function: Callable[..., Any]) -> bool:
+def is_async(function: Callable[..., Any]) -> bool:
+    """Whether calling `function` gives something to await."""
     call = getattr(function, "__call__", None)  # noqa: B004 - an object with async call
     return inspect.iscoroutinefunction(function) or inspect.iscoroutinefunction(call)
 

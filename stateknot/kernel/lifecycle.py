@@ -28,7 +28,7 @@ TRANSITIONS: Final[dict[RunStatus, frozenset[RunStatus]]] = {
             S.CANCELLED,
         }
     ),
-    S.WAITING: frozenset({S.PENDING, S.CANCELLED, S.FAILED}),
+    S.WAITING: frozenset({S.PENDING, S.RUNNING, S.CANCELLED, S.FAILED}),
     S.INTERRUPTED: frozenset({S.PENDING, S.CANCELLED, S.FAILED}),
     S.CLOSING: frozenset({S.PENDING, S.FAILED, S.CANCELLED}),
     S.COMPLETED: frozenset({S.PENDING}),

@@ -33,6 +33,7 @@ if TYPE_CHECKING:
         AttemptRecord,
         Boundary,
         CheckpointRecord,
+        Deferral,
         Event,
         JournalRecord,
         ManualWrite,
@@ -117,6 +118,16 @@ class MemoryStore:
                 return thread.waits[wait_id]
         return None
 
+    def find_question(self, thread_id: str, question_id: str) -> WaitRecord | None:
+        """See the port."""
+        thread = self._threads.get(thread_id)
+        waits = (
+            [w for w in thread.waits.values() if w.public_id == question_id]
+            if thread
+            else []
+        )
+        return waits[-1] if waits else None
+
     def list_waits_at(self, checkpoint: CheckpointRecord) -> list[WaitRecord]:
         """See the port."""
         thread = self._threads[checkpoint.thread_id]
@@ -177,8 +188,7 @@ class MemoryStore:
     def claim(self, run_id: str, holder: str) -> Fence | None:
         """See the port."""
         run = self._runs.get(run_id)
-        due = run and run.record.status in (RunStatus.PENDING, RunStatus.RUNNING)
-        if run is None or not due or run.holder is not None:
+        if run is None or run.holder is not None or not run.is_due(self.now()):
             return None
         return run.take(holder, self.now())
 
@@ -203,9 +213,10 @@ class MemoryStore:
         run.record_attempts(boundary.attempts)
         run.fold_attempts(boundary.folded_attempts)
         thread.add_waits(run.record, boundary.waits, self.now())
-        thread.close_waits(boundary.closed_waits)
+        thread.set_waits(boundary.delivered_waits, WaitStatus.DELIVERED)
+        thread.set_waits(boundary.closed_waits, WaitStatus.CLOSED)
         run.note(boundary.events, self.now(), boundary.checkpoint.id)
-        run.advance(boundary, self.now())
+        run.advance(boundary, self.now(), thread.last_timer(run.record))
 
     def record_attempts(
         self, fence: Fence, attempts: Sequence[AttemptRecord], events: Sequence[Event]
@@ -214,6 +225,23 @@ class MemoryStore:
         run = self._held(fence)
         run.record_attempts(attempts)
         run.note(tuple(events), self.now())
+
+    def defer(self, fence: Fence, deferral: Deferral) -> None:
+        """See the port."""
+        run = self._held(fence)
+        thread = self._threads[run.record.thread_id]
+        run.record_attempts(deferral.attempts)
+        thread.add_waits(run.record, deferral.waits, self.now())
+        run.note(deferral.events, self.now())
+        run.defer(deferral, self.now())
+
+    def count_visits(self, run_id: str) -> dict[str, int]:
+        """See the port."""
+        return self._runs[run_id].count_visits()
+
+    def count_tries(self, run: RunRecord, sequence: int) -> dict[str, int]:
+        """See the port."""
+        return self._runs[run.id].count_tries(run.lineage, sequence)
 
     def finish(
         self,
@@ -234,6 +262,9 @@ class MemoryStore:
         thread = self._threads[run.record.thread_id]
         newest = thread.holding_run(run.record.namespace)
         require_can_reopen(run.record, newest, is_driven=run.holder is not None)
+        if reopening.fires_timers:
+            timers = thread.open_timers(run.record)
+            thread.set_waits([wait.id for wait in timers], WaitStatus.CLOSED)
         thread.add_waits(run.record, reopening.waits, self.now())
         run.record_attempts(reopening.attempts)
         run.reopen(reopening, self.now())
@@ -273,7 +304,7 @@ class MemoryStore:
             )
         thread = self._threads[run.record.thread_id]
         record = thread.append(None, change.checkpoint, self.now())
-        thread.close_waits(change.closed_waits)
+        thread.set_waits(change.closed_waits, WaitStatus.CLOSED)
         run.fold_attempts(change.dropped_attempts)
         run.note(change.events, self.now(), record.id, change.actor)
         run.move_head(change.checkpoint)

@@ -5,7 +5,9 @@ The classes change under the store's lock only; the records they hand out are fr
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import dataclass, field, replace
+from datetime import timedelta
 from typing import TYPE_CHECKING
 
 from stateknot.kernel.records import (
@@ -16,7 +18,12 @@ from stateknot.kernel.records import (
     JournalRecord,
     RunRecord,
 )
-from stateknot.kernel.vocabulary import CheckpointSource, RunStatus, WaitStatus
+from stateknot.kernel.vocabulary import (
+    CheckpointSource,
+    RunStatus,
+    WaitKind,
+    WaitStatus,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -26,6 +33,7 @@ if TYPE_CHECKING:
         Admission,
         AttemptRecord,
         Boundary,
+        Deferral,
         Namespace,
         Reopening,
         ThreadFork,
@@ -126,15 +134,33 @@ class MemoryThread:
     ) -> None:
         """Keep new waits, stamped with the run."""
         for wait in waits:
+            due = wait.due_at
+            if wait.due_in_seconds is not None:
+                due = at + timedelta(seconds=wait.due_in_seconds)
             self.waits[wait.id] = replace(
-                wait, thread_id=run.thread_id, run_id=run.id, asked_at=at
+                wait, thread_id=run.thread_id, run_id=run.id, asked_at=at, due_at=due
             )
 
-    def close_waits(self, wait_ids: Sequence[str]) -> None:
-        """Close waits for good."""
+    def open_timers(self, run: RunRecord) -> list[WaitRecord]:
+        """The timers that a run still waits for."""
+        return [
+            wait
+            for wait in self.waits.values()
+            if wait.run_id == run.id
+            and wait.kind is WaitKind.TIMER
+            and wait.status is WaitStatus.OPEN
+        ]
+
+    def last_timer(self, run: RunRecord) -> datetime | None:
+        """When the last open timer of a run is due."""
+        dues = (wait.due_at for wait in self.open_timers(run))
+        return max((due for due in dues if due is not None), default=None)
+
+    def set_waits(self, wait_ids: Sequence[str], status: WaitStatus) -> None:
+        """Move waits on to `status`."""
         for wait_id in wait_ids:
             wait = self.waits[wait_id]
-            self.waits[wait_id] = replace(wait, status=WaitStatus.CLOSED)
+            self.waits[wait_id] = replace(wait, status=status)
 
 
 @dataclass(slots=True, eq=False)
@@ -188,6 +214,7 @@ class MemoryRun:
             self.record,
             status=RunStatus.RUNNING,
             epoch=self.record.epoch + 1,
+            wake_at=None,
             started_at=self.record.started_at or at,
         )
         return Fence(run_id=self.record.id, epoch=self.record.epoch, holder=holder)
@@ -230,14 +257,51 @@ class MemoryRun:
         event = Event(kind="wait.answered", node=wait.node_id, data={"wait": wait.id})
         self.note((event,), at, None, actor)
 
-    def advance(self, boundary: Boundary, at: datetime) -> None:
+    def is_due(self, at: datetime) -> bool:
+        """Whether there is something to drive at `at`."""
+        status, wake_at = self.record.status, self.record.wake_at
+        if status is RunStatus.WAITING:
+            return wake_at is not None and wake_at <= at
+        return status in (RunStatus.PENDING, RunStatus.RUNNING)
+
+    def count_visits(self) -> dict[str, int]:
+        """How many activations of each node were tried."""
+        tried = {
+            (a.lineage, a.activation_id): a.node_id for a in self.attempts.values()
+        }
+        return dict(Counter(tried.values()))
+
+    def count_tries(self, lineage: int, sequence: int) -> dict[str, int]:
+        """How often each activation was tried for the boundary at `sequence`."""
+        return dict(
+            Counter(
+                attempt.activation_id
+                for attempt in self.attempts.values()
+                if attempt.lineage == lineage and attempt.sequence == sequence
+            )
+        )
+
+    def defer(self, deferral: Deferral, at: datetime) -> None:
+        """Wait for a superstep that was put off."""
+        self.end(RunStatus.WAITING, None, at)
+        self.record = replace(
+            self.record,
+            wake_at=at + timedelta(seconds=deferral.delay_seconds),
+            active_seconds=self.record.active_seconds + deferral.active_seconds,
+        )
+
+    def advance(
+        self, boundary: Boundary, at: datetime, last_timer: datetime | None
+    ) -> None:
         """Move to a committed boundary."""
         self.move_head(boundary.checkpoint)
         self.record = replace(
             self.record,
             steps=boundary.steps,
+            active_seconds=self.record.active_seconds + boundary.active_seconds,
             error=boundary.error,
             output=boundary.output,
+            wake_at=last_timer if boundary.status is RunStatus.WAITING else None,
         )
         if boundary.status != RunStatus.RUNNING:
             self.end(boundary.status, boundary.error, at)
@@ -267,6 +331,7 @@ class MemoryRun:
             status=RunStatus.PENDING,
             error=None,
             ended_at=None,
+            wake_at=None,
             head_id=reopening.head_id or record.head_id,
             lineage=record.lineage if reopening.lineage is None else reopening.lineage,
             step_limit=reopening.step_limit or record.step_limit,

@@ -53,11 +53,19 @@ class Failed:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Deferred:
+    """A failed attempt whose next try is too far away for a process to sleep."""
+
+    delay_seconds: float
+    failure: NodeFailure
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class NotRun:
     """An activation that a sequential step did not get to."""
 
 
-Outcome: TypeAlias = Completed | Asked | Failed | NotRun
+Outcome: TypeAlias = Completed | Asked | Failed | Deferred | NotRun
 
 
 def to_json_value(value: Any, path: str) -> JsonValue:
@@ -150,6 +158,11 @@ def _questions(node_id: str, items: Sequence[Any]) -> tuple[Interrupt, ...]:
 def _question(node_id: str, item: Interrupt) -> Interrupt:
     payload = to_json_value(item.payload, f"the question of {node_id!r}")
     default = item.default
+    if item.expires_in is not None and default is UNSET:
+        raise StateError(
+            f"node {node_id!r} asks a question that expires without a default; give "
+            "default=, the answer that counts when nobody answers in time"
+        )
     if default is not UNSET:
         default = to_json_value(default, f"the default answer of {node_id!r}")
     return Interrupt(

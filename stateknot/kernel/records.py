@@ -236,6 +236,8 @@ class RunRecord:
     parent_run_id: str | None = None
     root_run_id: str = ""
     step_limit: int | None = None
+    active_seconds: float = 0.0
+    wake_at: datetime | None = None
     error: Mapping[str, JsonValue] | None = None
     output: JsonValue | None = None
     actor: str = ""
@@ -259,7 +261,10 @@ class Boundary:
     """All that one boundary commits: a checkpoint and what belongs to it.
 
     `status` is the run's status behind it. `folded_attempts` name earlier pending
-    results that this checkpoint folds, `closed_waits` the questions it is done with.
+    results that this checkpoint folds, `closed_waits` the questions it is done with,
+    `delivered_waits` those whose answer an activation got that is still pending.
+    `active_seconds` is what the run was driven for since the boundary before. Behind
+    status `waiting` the run is due once the last of its open timers is.
     """
 
     checkpoint: CheckpointDraft
@@ -269,6 +274,8 @@ class Boundary:
     folded_attempts: tuple[str, ...] = ()
     waits: tuple[WaitRecord, ...] = ()
     closed_waits: tuple[str, ...] = ()
+    delivered_waits: tuple[str, ...] = ()
+    active_seconds: float = 0.0
     events: tuple[Event, ...] = ()
     error: Mapping[str, JsonValue] | None = None
     output: JsonValue | None = None
@@ -299,17 +306,30 @@ class Admission:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Deferral:
+    """A superstep put off: what was finished of it, and how long to wait."""
+
+    delay_seconds: float
+    attempts: tuple[AttemptRecord, ...] = ()
+    waits: tuple[WaitRecord, ...] = ()
+    events: tuple[Event, ...] = ()
+    active_seconds: float = 0.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Reopening:
     """What makes a run that stands still ready to be driven again.
 
     `head_id` and `lineage` are given when it goes on from another checkpoint than its
-    head; `waits` and `attempts` are what that checkpoint carries along.
+    head; `waits` and `attempts` are what that checkpoint carries along. With
+    `fires_timers` it no longer waits for its open timers.
     """
 
     run_id: str
     head_id: str | None = None
     lineage: int | None = None
     step_limit: int | None = None
+    fires_timers: bool = False
     actor: str = ""
     waits: tuple[WaitRecord, ...] = ()
     attempts: tuple[AttemptRecord, ...] = ()

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
         AttemptRecord,
         Boundary,
         CheckpointRecord,
+        Deferral,
         Event,
         Fence,
         JournalRecord,
@@ -96,6 +97,10 @@ class Store(Protocol):
         """The wait, whatever its status, or None."""
         ...
 
+    def find_question(self, thread_id: str, question_id: str) -> WaitRecord | None:
+        """The newest wait of the thread with that public id, whatever its status."""
+        ...
+
     def list_waits_at(self, checkpoint: CheckpointRecord) -> list[WaitRecord]:
         """Waits of the checkpoint's lineage that were asked up to it, closed too."""
         ...
@@ -146,6 +151,21 @@ class Store(Protocol):
         self, fence: Fence, attempts: Sequence[AttemptRecord], events: Sequence[Event]
     ) -> None:
         """Store attempts that ended between boundaries."""
+        ...
+
+    def defer(self, fence: Fence, deferral: Deferral) -> None:
+        """Put the head's superstep off and give the lease back.
+
+        The run is `waiting` and due after the delay, by the store's clock.
+        """
+        ...
+
+    def count_visits(self, run_id: str) -> dict[str, int]:
+        """How many activations of each node the run has tried."""
+        ...
+
+    def count_tries(self, run: RunRecord, sequence: int) -> dict[str, int]:
+        """How often each activation of the superstep behind the head was tried."""
         ...
 
     def finish(

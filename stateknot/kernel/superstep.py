@@ -21,8 +21,9 @@ from typing import TYPE_CHECKING
 
 from stateknot.errors import RunError
 from stateknot.kernel.failure import NodeFailure
-from stateknot.kernel.fold import Folded, FoldError, StateDelta
-from stateknot.kernel.outcome import Asked, Completed, Failed, Outcome
+from stateknot.kernel.fold import Folded, StateDelta
+from stateknot.kernel.outcome import Asked, Completed, Deferred, Failed, Outcome
+from stateknot.kernel.reduction import FoldError
 from stateknot.kernel.routing import RouteError, RoutePlan, plan_routes
 from stateknot.kernel.vocabulary import UNSET, CheckpointSource
 
@@ -93,6 +94,17 @@ def plan_superstep(
             )
         else:
             return _settle(outcomes, deciding, failure, folded, routes)
+
+
+def find_deferred(outcomes: Outcomes) -> float | None:
+    """The delay in seconds if a deferred retry decides the step, else None.
+
+    A failure or a question before it decides instead; those behind it wait with it.
+    """
+    deciding = _first_undone(outcomes)
+    if deciding == len(outcomes) or not isinstance(outcomes[deciding][1], Deferred):
+        return None
+    return max(o.delay_seconds for _, o in outcomes if isinstance(o, Deferred))
 
 
 def _first_undone(outcomes: Outcomes) -> int:

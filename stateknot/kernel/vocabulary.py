@@ -103,10 +103,14 @@ class AttemptStatus(StrEnum):
 
 
 class WaitStatus(StrEnum):
-    """Whether a question still needs its answer; a wait closes once."""
+    """Whether a question still needs its answer; a wait closes once.
+
+    A `delivered` answer was handed to its activation, which has not completed yet.
+    """
 
     OPEN = "open"
     ANSWERED = "answered"
+    DELIVERED = "delivered"
     CLOSED = "closed"
 
 

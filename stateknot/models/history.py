@@ -149,7 +149,7 @@ class Wait(models.Model):
     activation_id = models.CharField(_("activation"), max_length=200)
     node_id = models.CharField(_("node"), max_length=128)
     kind = models.CharField(_("kind"), max_length=9, choices=_choices(WaitKind))
-    status = models.CharField(_("status"), max_length=8, choices=_choices(WaitStatus))
+    status = models.CharField(_("status"), max_length=9, choices=_choices(WaitStatus))
     lineage = models.BigIntegerField(_("lineage"))
     sequence = models.BigIntegerField(_("sequence"))
     position = models.IntegerField(_("position"), default=0)

@@ -19,8 +19,8 @@ class RunQuerySet(models.QuerySet[Any]):
         """Runs that a worker may claim now: due, and under no live lease."""
         return self.filter(
             models.Q(lease_expires_at=None) | models.Q(lease_expires_at__lt=Now()),
-            models.Q(wake_at=None) | models.Q(wake_at__lte=Now()),
-            status__in=["pending", "running"],
+            models.Q(status__in=["pending", "running"])
+            | models.Q(status="waiting", wake_at__lte=Now()),
         )
 
     def unwoken(self, grace: timedelta) -> Self:

@@ -83,6 +83,7 @@ class Run(models.Model):
     sequence = models.BigIntegerField(_("sequence"))
     lineage = models.BigIntegerField(_("lineage"))
     steps = models.BigIntegerField(_("supersteps"), default=0)
+    active_seconds = models.FloatField(_("driven for (s)"), default=0.0)
     step_limit = models.BigIntegerField(_("step limit"), null=True, blank=True)
     epoch = models.BigIntegerField(_("epoch"), default=0)
     holder = models.CharField(_("holder"), max_length=200, blank=True, default="")
@@ -150,7 +151,7 @@ class Run(models.Model):
         indexes = [
             models.Index(
                 fields=["lease_expires_at"],
-                condition=models.Q(status__in=["pending", "running"]),
+                condition=models.Q(status__in=["pending", "running", "waiting"]),
                 name="stateknot_run_runnable",
             ),
             models.Index(fields=["status", "-created_at"], name="stateknot_run_status"),

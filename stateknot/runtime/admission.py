@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from stateknot.errors import (
+    AlreadyAnsweredError,
     GraphError,
     MissingNodeError,
     ResumeError,
@@ -39,9 +40,13 @@ if TYPE_CHECKING:
     from stateknot.kernel.blueprint import Blueprint
     from stateknot.kernel.commands import GraphInput
     from stateknot.kernel.definition import GraphDefinition
-    from stateknot.kernel.records import CheckpointRecord, RunRecord
+    from stateknot.kernel.records import CheckpointRecord, Namespace, RunRecord
     from stateknot.kernel.store import Store
     from stateknot.runtime.config import RunConfig
+
+
+DEADLINE = "(deadline)"
+"""The actor of an answer that nobody gave in time."""
 
 
 def plan_inputs(
@@ -157,10 +162,12 @@ def reopen(
     *,
     digest: str | None,
     step_limit: int | None = None,
+    is_forced: bool = False,
     actor: str = "",
 ) -> RunRecord:
     """Make a run pending again, with the answers that `command` brings.
 
+    `is_forced` runs it now although it waits for a timer or a retry.
     Transaction: the caller's. Raises ResumeError when nothing is pending, when an
     answer fits no open question, or when it does not fit the question's schema;
     RevisionMismatchError when the graph here is not the run's.
@@ -175,7 +182,9 @@ def reopen(
         raise ResumeError(f"run {run.id} was cancelled; start a new run")
     if digest is not None and digest != run.digest:
         raise RevisionMismatchError(run.digest, digest, run.graph_id)
-    answers = pair_answers(standing.questions, command)
+    answers = pair_answers(store, standing, command)
+    if not is_forced and not answers:
+        _require_due(store, run)
     branch = standing.branch
     waits = branch.waits if branch else ()
     values = _handed_values(standing, command, config) if not answers else ()
@@ -184,6 +193,7 @@ def reopen(
         head_id=record.id if branch else None,
         lineage=branch.lineage if branch else None,
         step_limit=step_limit,
+        fires_timers=is_forced,
         actor=actor,
         waits=(*waits, *values),
         attempts=branch.attempts if branch else (),
@@ -195,23 +205,66 @@ def reopen(
     return reopened
 
 
+def _require_due(store: Store, run: RunRecord) -> None:
+    if run.status is not RunStatus.WAITING or run.wake_at is None:
+        return
+    if run.wake_at > store.now():
+        raise ResumeError(
+            f"run {run.id} waits until {run.wake_at.isoformat()}; it goes on by itself "
+            "then, and retry runs it now"
+        )
+
+
+def answer_due(store: Store, thread_id: str, namespace: Namespace = ()) -> int:
+    """Give questions whose deadline has passed their default answer; how many.
+
+    Transaction: the caller's. Idempotent: an answered question is left alone.
+    """
+    due = [
+        wait
+        for wait in store.list_waits(thread_id, namespace)
+        if wait.status is WaitStatus.OPEN
+        and wait.kind is WaitKind.INTERRUPT
+        and wait.due_at is not None
+    ]
+    if not due:
+        return 0
+    now = store.now()
+    passed = [wait for wait in due if wait.due_at is not None and wait.due_at <= now]
+    for wait in passed:
+        store.answer(wait.id, wait.default, actor=DEADLINE)
+    return len(passed)
+
+
 def pair_answers(
-    questions: Sequence[WaitRecord], command: Command
+    store: Store, standing: Standing, command: Command
 ) -> list[tuple[WaitRecord, Any]]:
     """The open questions with the answers that `command` gives them, checked.
 
     A bare value answers the deciding (first) question.
     """
     pairs: list[tuple[WaitRecord, Any]] = []
+    questions = standing.questions
     by_id = {wait.public_id: wait for wait in questions}
     for wait_id, value in (command.answers or {}).items():
         if wait_id not in by_id:
-            open_ids = ", ".join(by_id) or "none"
-            raise ResumeError(f"no open question {wait_id!r}; open: {open_ids}")
+            raise _no_question(store, standing, wait_id)
         pairs.append((by_id[wait_id], value))
     if command.resume is not UNSET and questions:
         pairs.append((questions[0], command.resume))
     return [(wait, check_answer(wait, value)) for wait, value in pairs]
+
+
+def _no_question(store: Store, standing: Standing, wait_id: str) -> ResumeError:
+    """The error for an id that is not open: answered already, or never asked."""
+    found = store.find_question(standing.run.thread_id, wait_id)
+    if found is not None:
+        who = f" by {found.answered_by}" if found.answered_by else ""
+        return AlreadyAnsweredError(
+            f"question {wait_id!r} is {found.status}{who}; its first answer is kept"
+        )
+    open_ids = ", ".join(wait.public_id for wait in standing.questions) or "none"
+    return ResumeError(f"no open question {wait_id!r}; open: {open_ids}")
 
 
 def _handed_values(

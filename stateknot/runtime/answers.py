@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import jsonschema  # type: ignore[import-untyped]  # it has no annotations
 
-from stateknot.errors import ResumeError
+from stateknot.errors import AnswerError
 from stateknot.kernel.outcome import to_json_value
 
 if TYPE_CHECKING:
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 def check_answer(wait: WaitRecord, value: Any) -> JsonValue:
-    """The answer as JSON. Raises ResumeError naming what does not fit the schema."""
+    """The answer as JSON. Raises AnswerError naming what does not fit the schema."""
     answer = to_json_value(value, f"the answer to {wait.node_id!r}")
     if wait.schema is None:
         return answer
@@ -27,7 +27,7 @@ def check_answer(wait: WaitRecord, value: Any) -> JsonValue:
     problems = sorted(validator.iter_errors(answer), key=lambda error: error.json_path)
     if problems:
         told = "; ".join(f"{e.json_path}: {e.message}" for e in problems[:5])
-        raise ResumeError(
+        raise AnswerError(
             f"the answer to question {wait.id} of node {wait.node_id!r} does not fit "
             f"its schema: {told}"
         )

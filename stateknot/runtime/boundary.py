@@ -9,24 +9,18 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from pydantic import TypeAdapter
-
 from stateknot.kernel.fold import StateDelta
-from stateknot.kernel.outcome import Completed
-from stateknot.kernel.records import Boundary, CheckpointDraft, WaitRecord
+from stateknot.kernel.outcome import Asked, Completed
+from stateknot.kernel.records import Boundary, CheckpointDraft, Deferral
 from stateknot.kernel.result_codec import encode_result
-from stateknot.kernel.vocabulary import (
-    UNSET,
-    CheckpointSource,
-    RunStatus,
-    WaitKind,
-    WaitStatus,
-)
+from stateknot.kernel.vocabulary import CheckpointSource, RunStatus, WaitStatus
+from stateknot.runtime.asking import new_questions, new_timers
 
 if TYPE_CHECKING:
-    from stateknot.kernel.commands import Interrupt
+    from collections.abc import Iterable
+
     from stateknot.kernel.failure import NodeFailure
-    from stateknot.kernel.records import Activation, AttemptRecord, Event
+    from stateknot.kernel.records import Activation, AttemptRecord, Event, WaitRecord
     from stateknot.kernel.superstep import SuperstepPlan
     from stateknot.runtime.config import RunConfig
     from stateknot.runtime.position import Position
@@ -42,12 +36,14 @@ class Drafted:
     folded: tuple[str, ...]
     waits: tuple[WaitRecord, ...]
     closed: tuple[str, ...]
+    delivered: tuple[str, ...]
 
     def boundary(
         self,
         *,
         status: RunStatus,
         steps: int,
+        active_seconds: float,
         events: tuple[Event, ...],
         failure: NodeFailure | None,
         output: Any,
@@ -57,10 +53,12 @@ class Drafted:
             checkpoint=self.draft,
             status=status,
             steps=steps,
+            active_seconds=active_seconds,
             attempts=self.attempts,
             folded_attempts=self.folded,
             waits=self.waits,
             closed_waits=self.closed,
+            delivered_waits=self.delivered,
             events=events,
             error=failure.to_json() if failure else None,
             output=output,
@@ -75,10 +73,12 @@ def draft_boundary(
     fold: Any,
 ) -> Drafted:
     """Put a plan into the shape that is committed."""
-    waits = _new_waits(plan, position, config)
+    waits = new_questions(plan.asked, position, config, sequence=position.sequence + 1)
+    waits += new_timers(plan.done, position, config)
     done = {activation.id for activation, _ in plan.done}
     closed = [w.id for a in done for w in position.waits.get(a, ())]
     closed += _superseded(plan, position)
+    closed += [wait.id for wait in position.open_timers()]
     return Drafted(
         draft=CheckpointDraft(
             id=config.clock.new_id(),
@@ -94,10 +94,11 @@ def draft_boundary(
             metadata=_metadata(plan, config),
             namespace=position.run.namespace,
         ),
-        attempts=_attempts(plan, result, fold),
+        attempts=_attempts(plan.kept, result, fold),
         folded=_folded(plan, result),
         waits=waits,
         closed=tuple(sorted(closed)),
+        delivered=_delivered(plan, result, position),
     )
 
 
@@ -122,11 +123,28 @@ def _metadata(plan: SuperstepPlan, config: RunConfig) -> dict[str, Any]:
     return metadata
 
 
+def draft_deferral(
+    delay_seconds: float,
+    result: StepResult,
+    position: Position,
+    config: RunConfig,
+    fold: Any,
+) -> Deferral:
+    """A superstep put off: its finished results and questions are kept for later."""
+    kept = [(a, o) for a, o in result.outcomes if isinstance(o, Completed)]
+    asked = [(a, o) for a, o in result.outcomes if isinstance(o, Asked)]
+    return Deferral(
+        delay_seconds=delay_seconds,
+        attempts=_attempts(kept, result, fold),
+        waits=new_questions(asked, position, config, sequence=position.sequence),
+    )
+
+
 def _attempts(
-    plan: SuperstepPlan, result: StepResult, fold: Any
+    results: Iterable[tuple[Activation, Completed]], result: StepResult, fold: Any
 ) -> tuple[AttemptRecord, ...]:
-    """The step's attempts that were not flushed; kept ones carry their result."""
-    kept = {activation.id: outcome for activation, outcome in plan.kept}
+    """The step's attempts that were not flushed; those of `results` carry theirs."""
+    kept = {activation.id: outcome for activation, outcome in results}
     fresh = []
     for attempt in result.attempts:
         if attempt.id in result.flushed:
@@ -165,51 +183,24 @@ def _refused(
     ]
 
 
+def _delivered(
+    plan: SuperstepPlan, result: StepResult, position: Position
+) -> tuple[str, ...]:
+    """Answers that went to an activation which ran and is still pending.
+
+    They are handed to it again when it runs again, but no longer call for that.
+    """
+    ran = {attempt.activation_id for attempt in result.attempts}
+    return tuple(
+        wait.id
+        for activation in plan.pending
+        if activation.id in ran
+        for wait in position.waits.get(activation.id, ())
+        if wait.status is WaitStatus.ANSWERED
+    )
+
+
 def _superseded(plan: SuperstepPlan, position: Position) -> list[str]:
     """Open questions whose activation ran again and asked anew."""
     asked_again = [a.id for a, outcome in plan.asked if not outcome.is_open]
     return [w.id for a in asked_again for w in position.open_waits(a)]
-
-
-def _new_waits(
-    plan: SuperstepPlan, position: Position, config: RunConfig
-) -> tuple[WaitRecord, ...]:
-    return tuple(
-        _wait(question, activation, place, position, config)
-        for activation, outcome in plan.asked
-        for place, question in enumerate(outcome.interrupts)
-    )
-
-
-def _wait(
-    question: Interrupt,
-    activation: Activation,
-    place: int,
-    position: Position,
-    config: RunConfig,
-) -> WaitRecord:
-    expires = question.expires_in
-    return WaitRecord(
-        id=config.clock.new_id(),
-        question_id=question.id or "",
-        activation_id=activation.id,
-        node_id=question.node or activation.node,
-        kind=WaitKind.INTERRUPT,
-        status=WaitStatus.OPEN,
-        lineage=position.lineage,
-        sequence=position.sequence + 1,
-        position=place,
-        key=question.key,
-        payload=question.payload,
-        schema=json_schema_of(question.schema),
-        default=question.default if question.default is not UNSET else UNSET,
-        due_in_seconds=expires.total_seconds() if expires is not None else None,
-        namespace=position.run.namespace,
-    )
-
-
-def json_schema_of(schema: Any) -> dict[str, Any] | None:
-    """The JSON Schema of an answer: from a model, a type, or given as it is."""
-    if schema is None or isinstance(schema, dict):
-        return schema
-    return TypeAdapter(schema).json_schema()

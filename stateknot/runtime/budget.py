@@ -37,6 +37,11 @@ class Budget:
         self.blueprint, self.config = blueprint, config
         self._visits: dict[str, int] = {}
         self._started = config.clock.monotonic()
+        self._told = 0.0
+
+    def load_visits(self, visits: dict[str, int]) -> None:
+        """Count on from what the run did before this drive."""
+        self._visits = visits
 
     def exceeded(self, position: Position) -> RunError | None:
         """The first limit that forbids another superstep, checked before it starts."""
@@ -47,10 +52,23 @@ class Budget:
         if position.steps >= limit:
             return RecursionLimitError(limit)
         deadline = self.config.deadline_seconds
-        elapsed = self.config.clock.monotonic() - self._started
-        if deadline is not None and elapsed >= deadline:
+        if deadline is not None and self._driven(position) >= deadline:
             return RunDeadlineError(deadline)
         return self._visit(position, policy.max_visits_per_node)
+
+    def _driven(self, position: Position) -> float:
+        """Seconds that the run was driven for, over all its drives."""
+        return position.run.active_seconds + self.elapsed()
+
+    def elapsed(self) -> float:
+        """Seconds since this drive began."""
+        return self.config.clock.monotonic() - self._started
+
+    def take_active(self) -> float:
+        """Seconds since the last call: what the next boundary adds to the run."""
+        elapsed = self.elapsed()
+        taken, self._told = elapsed - self._told, elapsed
+        return taken
 
     def _visit(self, position: Position, most: int | None) -> RunError | None:
         """Count first runs of activations; those that ran before have an id."""
@@ -65,7 +83,7 @@ class Budget:
         """Whether a drive that did `supersteps` has used its quantum."""
         if quantum is None:
             return False
-        elapsed = self.config.clock.monotonic() - self._started
+        elapsed = self.elapsed()
         return (
             quantum.supersteps is not None and supersteps >= quantum.supersteps
         ) or (quantum.seconds is not None and elapsed >= quantum.seconds)

@@ -54,6 +54,7 @@ class RunConfig:
     frames: tuple[RecursionFrame, ...] = ()
     hosting_node: str | None = None
     deadline_seconds: float | None = None
+    longest_sleep_seconds: float | None = None
     is_parallel: bool = False
     max_concurrency: int | None = None
     spread: bool = False

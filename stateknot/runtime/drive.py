@@ -20,15 +20,19 @@ from stateknot.errors import (
 from stateknot.kernel.failure import NodeFailure
 from stateknot.kernel.outcome import Asked, Completed, Failed
 from stateknot.kernel.routing import with_ids
-from stateknot.kernel.superstep import find_unsatisfied_join, plan_superstep
+from stateknot.kernel.superstep import (
+    find_deferred,
+    find_unsatisfied_join,
+    plan_superstep,
+)
 from stateknot.kernel.vocabulary import UNSET, CheckpointSource, RunStatus
-from stateknot.runtime.boundary import draft_boundary
+from stateknot.runtime.boundary import draft_boundary, draft_deferral
 from stateknot.runtime.budget import Budget, Quantum
 from stateknot.runtime.events import EventLog
 from stateknot.runtime.loop_thread import LoopThread
 from stateknot.runtime.node_runner import NodeRunner
 from stateknot.runtime.position import Position, load_position
-from stateknot.runtime.step_runner import StepRunner
+from stateknot.runtime.step_runner import StepResult, StepRunner
 
 if TYPE_CHECKING:
     from stateknot.kernel.blueprint import Blueprint
@@ -37,7 +41,6 @@ if TYPE_CHECKING:
     from stateknot.kernel.superstep import SuperstepPlan
     from stateknot.runtime.config import RunConfig
     from stateknot.runtime.durability import Committer
-    from stateknot.runtime.step_runner import StepResult
 
 
 @dataclass(slots=True, kw_only=True)
@@ -84,6 +87,9 @@ class Drive:
             position = self._load(run)
             if isinstance(position, DriveEnd):
                 return position
+            waiting = self._wait_for_timers(position)
+            if waiting is not None:
+                return waiting
             while True:
                 limit = self.budget.exceeded(position)
                 if limit is not None:
@@ -121,6 +127,8 @@ class Drive:
         try:
             position = load_position(self.store, self.blueprint, run)
             self._require_nodes(position)
+            if self.config.policy.max_visits_per_node is not None:
+                self.budget.load_visits(self.store.count_visits(run.id))
         except (StateError, MissingNodeError) as error:
             return self._stop(None, error)
         return position
@@ -141,6 +149,9 @@ class Drive:
         active = [activation.node for activation in position.pending]
         self.log.tell("step.started", step=step, active=active)
         result = steps.run(position)
+        deferred = find_deferred(result.outcomes)
+        if deferred is not None:
+            return self._defer(deferred, result, position)
         plan = plan_superstep(
             self.blueprint,
             position.state,
@@ -150,6 +161,34 @@ class Drive:
         )
         self._tell_outcomes(plan, step)
         return self._commit(plan, result, position)
+
+    def _defer(
+        self, delay_seconds: float, result: StepResult, position: Position
+    ) -> DriveEnd:
+        """Put the superstep off until its retry is due; no process sleeps for it."""
+        self.log.tell("run.deferred", step=position.step + 1, delay=delay_seconds)
+        deferral = draft_deferral(
+            delay_seconds, result, position, self.config, self.blueprint.fold
+        )
+        self.committer.defer(
+            replace(
+                deferral,
+                events=self.log.take(),
+                active_seconds=self.budget.take_active(),
+            )
+        )
+        return self._end(RunStatus.WAITING, position)
+
+    def _wait_for_timers(self, position: Position) -> DriveEnd | None:
+        """Wait on if a timer that was set earlier is not due yet."""
+        dues = [wait.due_at for wait in position.open_timers() if wait.due_at]
+        if not dues:
+            return None
+        left = (max(dues) - self.store.now()).total_seconds()
+        if left <= 0:
+            return None
+        nothing = StepResult(outcomes=[])
+        return self._defer(left, nothing, position)
 
     def _tell_outcomes(self, plan: SuperstepPlan, step: int) -> None:
         """Events of what was folded, and of the activation that decided."""
@@ -204,6 +243,7 @@ class Drive:
             drafted.boundary(
                 status=status,
                 steps=steps,
+                active_seconds=self.budget.take_active(),
                 events=self.log.take(),
                 failure=failure,
                 output=output,
@@ -226,6 +266,7 @@ class Drive:
         position.state = plan.state
         position.pending = plan.pending
         position.joins = plan.joins
+        position.tries = {}
         position.results = {k: v for k, v in position.results.items() if k not in done}
         position.waits = {k: v for k, v in position.waits.items() if k not in done}
         position.run = replace(position.run, head_id=head_id, steps=steps)
@@ -270,6 +311,8 @@ def _status_behind(plan: SuperstepPlan, failure: NodeFailure | None) -> RunStatu
         return RunStatus.FAILED
     if plan.source is CheckpointSource.INTERRUPT:
         return RunStatus.INTERRUPTED
+    if plan.pending and any(outcome.timer for _, outcome in plan.done):
+        return RunStatus.WAITING
     return RunStatus.RUNNING if plan.pending else RunStatus.COMPLETED
 
 

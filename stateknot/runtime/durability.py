@@ -23,7 +23,7 @@ from stateknot.kernel.vocabulary import DurabilityMode, RunStatus
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from stateknot.kernel.records import AttemptRecord, Boundary, Fence
+    from stateknot.kernel.records import AttemptRecord, Boundary, Deferral, Fence
     from stateknot.kernel.store import Store
     from stateknot.runtime.events import EventLog
 
@@ -52,6 +52,12 @@ class Committer:
         self.drain()
         with self.store.atomic():
             self.store.finish(self.fence, status, error=error, events=self.log.take())
+
+    def defer(self, deferral: Deferral) -> None:
+        """Put the head's superstep off."""
+        self.drain()
+        with self.store.atomic():
+            self.store.defer(self.fence, deferral)
 
     def close(self) -> None:
         """Free what the committer holds; never raises."""
@@ -105,6 +111,7 @@ def _merged(held: Boundary, later: Boundary) -> Boundary:
         folded_attempts=(*held.folded_attempts, *later.folded_attempts),
         waits=(*held.waits, *later.waits),
         closed_waits=(*held.closed_waits, *later.closed_waits),
+        delivered_waits=(*held.delivered_waits, *later.delivered_waits),
         events=(*held.events, *later.events),
     )
 

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from stateknot.errors import StateError
 from stateknot.kernel.commands import Interrupt
+from stateknot.kernel.routing import with_ids
 from stateknot.kernel.vocabulary import RunStatus, WaitKind, WaitStatus
 
 if TYPE_CHECKING:
@@ -126,18 +127,19 @@ def config_of(
 
 
 def may_have_questions(records: Sequence[CheckpointRecord]) -> bool:
-    """Whether any of them can have open questions: an activation asks only once it ran.
+    """Whether any of them can have open questions: only what is pending asks.
 
-    Spares readers a query for the waits of a checkpoint that cannot have any.
+    Spares readers a query for the waits of a thread that came to its end.
     """
-    return any(activation.id for record in records for activation in record.pending)
+    return any(record.pending for record in records)
 
 
 def open_questions(
     record: CheckpointRecord, waits: Sequence[WaitRecord]
 ) -> list[WaitRecord]:
     """The open questions of a checkpoint's pending activations, in active order."""
-    places = {activation.id: i for i, activation in enumerate(record.pending)}
+    pending = with_ids(record.pending, record.step + 1)
+    places = {activation.id: i for i, activation in enumerate(pending)}
     mine = [
         wait
         for wait in waits

@@ -16,7 +16,12 @@ from stateknot.kernel.builder import BlueprintBuilder
 from stateknot.kernel.commands import Command, ResumeTarget
 from stateknot.kernel.records import Fence
 from stateknot.kernel.vocabulary import RunStatus
-from stateknot.runtime.admission import draft_admission, find_standing, reopen
+from stateknot.runtime.admission import (
+    answer_due,
+    draft_admission,
+    find_standing,
+    reopen,
+)
 from stateknot.runtime.config import RunConfig
 from stateknot.runtime.drive import Drive, DriveEnd
 from stateknot.runtime.durability import make_committer
@@ -88,8 +93,13 @@ class CompiledGraph(ThreadApi):
         )
 
     def retry(self, thread_id: str, *, step_limit: int | None = None) -> GraphExecution:
-        """Go on from the thread's newest checkpoint: run again what failed."""
-        return self.resume(thread_id, step_limit=step_limit)
+        """Go on from the thread's newest checkpoint: run again what failed.
+
+        A run that waits for a timer or a retry is run now.
+        """
+        return self._go_on(
+            thread_id, ResumeTarget.latest(), Command(), step_limit, is_forced=True
+        )
 
     def resume_from(
         self,
@@ -100,12 +110,24 @@ class CompiledGraph(ThreadApi):
         step_limit: int | None = None,
     ) -> GraphExecution:
         """Go on from `target`; an older checkpoint begins a new branch."""
+        return self._go_on(thread_id, target, command or Command(), step_limit)
+
+    def _go_on(
+        self,
+        thread_id: str,
+        target: ResumeTarget,
+        command: Command,
+        step_limit: int | None,
+        *,
+        is_forced: bool = False,
+    ) -> GraphExecution:
         store = self.config.checkpointer
         if store is None:
             raise ResumeError("no checkpointer configured; use with_checkpointer()")
         self._check_placement(store)
         log = EventLog(self.config.sinks)
         with store.atomic():
+            answer_due(store, thread_id, self.config.namespace)
             standing = find_standing(store, thread_id, target, self.config)
             log.tell(
                 "checkpoint.restored", live_only=True, checkpoint=standing.record.id
@@ -113,10 +135,11 @@ class CompiledGraph(ThreadApi):
             reopen(
                 store,
                 standing,
-                command or Command(),
+                command,
                 self.config,
                 digest=self.digest,
                 step_limit=step_limit,
+                is_forced=is_forced,
             )
             fence = store.claim(standing.run.id, self._holder())
             run = store.find_run(standing.run.id)

@@ -16,7 +16,7 @@ from stateknot.errors import (
     StaleCheckpointError,
     StateError,
 )
-from stateknot.kernel.fold import FoldError, StateDelta
+from stateknot.kernel.fold import StateDelta
 from stateknot.kernel.outcome import Completed
 from stateknot.kernel.records import (
     Activation,
@@ -26,7 +26,13 @@ from stateknot.kernel.records import (
     ManualWrite,
     ThreadFork,
 )
-from stateknot.kernel.routing import RouteError, RoutePlan, plan_routes
+from stateknot.kernel.reduction import FoldError
+from stateknot.kernel.routing import (
+    RouteError,
+    RoutePlan,
+    plan_routes,
+    with_ids,
+)
 from stateknot.kernel.vocabulary import CheckpointSource
 from stateknot.runtime.branching import carry_over
 
@@ -72,7 +78,8 @@ class Editor:
         self._check_node(as_node)
         state = self.blueprint.fold.codec.load(base.values)
         folded = self._fold(state, as_node, update)
-        survivors = tuple(a for a in base.pending if a.node != as_node)
+        pending = self._named(run, base)
+        survivors = tuple(a for a in pending if a.node != as_node)
         routes = self._route(folded.state, as_node, survivors, base)
         draft = CheckpointDraft(
             id=self.config.clock.new_id(),
@@ -83,7 +90,7 @@ class Editor:
             source=CheckpointSource.UPDATE,
             delta=self._delta(folded, run, thread_id),
             pending=survivors + _new_successors(routes, survivors),
-            completed=tuple(a for a in base.pending if a.node == as_node),
+            completed=tuple(a for a in pending if a.node == as_node),
             joins=routes.joins if routes else base.joins,
             metadata=_kept_metadata(base, as_node),
             namespace=self.config.namespace,
@@ -150,6 +157,15 @@ class Editor:
         if run is None or base is None:
             raise CheckpointError(f"no checkpoint found on thread {thread_id!r}")
         return run, base
+
+    def _named(self, run: RunRecord, base: CheckpointRecord) -> tuple[Activation, ...]:
+        """The base's list, with ids where work of its superstep was kept under them.
+
+        The ids that a drive gives depend on the step, which this write moves on.
+        """
+        if not self.store.list_results(run):
+            return base.pending
+        return with_ids(base.pending, base.step + 1)
 
     def _check_node(self, as_node: str | None) -> None:
         if as_node is None:

@@ -7,21 +7,25 @@ A handler's exception ends here and goes on as a value (`Failed`). `SystemExit` 
 
 from __future__ import annotations
 
-import asyncio
-import threading
-from concurrent.futures import Future
-from concurrent.futures import TimeoutError as FutureTimeoutError
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from stateknot.errors import LeaseError, NodeTimeoutError
+from stateknot.errors import LeaseError
+from stateknot.kernel.builder import is_async
 from stateknot.kernel.canonical import domain_digest
 from stateknot.kernel.failure import NodeFailure
-from stateknot.kernel.outcome import Asked, Completed, Failed, read_result
+from stateknot.kernel.outcome import (
+    Asked,
+    Completed,
+    Deferred,
+    Failed,
+    read_result,
+)
 from stateknot.kernel.records import Activation, AttemptRecord
 from stateknot.kernel.result_codec import encode_result
 from stateknot.kernel.retry import decide_retry
 from stateknot.kernel.vocabulary import UNSET, AttemptStatus
+from stateknot.runtime.calling import call
 from stateknot.runtime.context import Fork, NodeContext, deliver_answers
 
 if TYPE_CHECKING:
@@ -76,7 +80,9 @@ class NodeRunner:
                 failed = self._failed(position, activation, context, started, error)
                 retry = self._retry_delay(spec, context.attempt, error)
                 if retry is None:
-                    return failed
+                    return self._handled(position, activation, context, failed, error)
+                if self._is_long(retry):
+                    return self._deferred(failed, retry)
                 self._schedule_retry(position, failed, context, retry)
             else:
                 return self._ended(position, activation, context, started, outcome)
@@ -98,7 +104,7 @@ class NodeRunner:
             run_id=run.id,
             thread_id=run.thread_id,
             step=position.step + 1,
-            attempt=1,
+            attempt=position.tries.get(activation.id, 0) + 1,
             activation_id=activation.id,
             root_run_id=run.root_run_id,
             idempotency_key=domain_digest("stateknot-idempotency-key-v1", key),
@@ -125,12 +131,69 @@ class NodeRunner:
     def _call(self, spec: NodeSpec, state: BaseModel, context: NodeContext) -> Any:
         copy = self.blueprint.fold.copy(state)
         arguments = (copy, context) if spec.takes_context else (copy,)
-        timeout = spec.timeout_seconds or self.blueprint.node_timeout_seconds
-        if spec.is_async:
-            return self.loop.run(_bounded(spec, arguments, timeout))
-        if timeout is None:
-            return spec.handler(*arguments)
-        return _call_in_thread(spec, arguments, timeout, self.thread_finished)
+        return call(
+            spec.handler,
+            arguments,
+            node_id=spec.id,
+            is_async=spec.is_async,
+            timeout=spec.timeout_seconds or self.blueprint.node_timeout_seconds,
+            loop=self.loop,
+            at_thread_end=self.thread_finished,
+        )
+
+    def _handled(
+        self,
+        position: Position,
+        activation: Activation,
+        context: NodeContext,
+        failed: Ran,
+        error: Exception,
+    ) -> Ran:
+        """What the node's error handler makes of a failure; the failure without one.
+
+        Its result is part of the same superstep. If it fails as well, the failure that
+        it was called for stands, with its own told beside it.
+        """
+        spec = self.blueprint.nodes[activation.node]
+        if spec.on_error is None:
+            return failed
+        started = self.config.clock.now()
+        copy = self.blueprint.fold.copy(position.state)
+        try:
+            result = self._call_error_handler(spec, copy, context, error)
+            outcome = read_result(activation.node, result)
+        except LeaseError:
+            raise
+        except Exception as second:  # noqa: BLE001 - the boundary of author's code
+            error.add_note(f"its error handler failed too: {second!r}")
+            return self._failed(position, activation, context, started, error)
+        self.on_attempt(failed.attempt)
+        context.attempt += 1
+        return self._ended(position, activation, context, started, outcome)
+
+    def _call_error_handler(
+        self, spec: NodeSpec, state: BaseModel, context: NodeContext, error: Exception
+    ) -> Any:
+        assert spec.on_error is not None
+        return call(
+            spec.on_error,
+            (state, context, error),
+            node_id=spec.id,
+            is_async=is_async(spec.on_error),
+            timeout=spec.timeout_seconds or self.blueprint.node_timeout_seconds,
+            loop=self.loop,
+            at_thread_end=self.thread_finished,
+        )
+
+    def _is_long(self, delay: float) -> bool:
+        """Whether the wait for a retry is stored rather than slept."""
+        most = self.config.longest_sleep_seconds
+        return most is not None and delay > most
+
+    def _deferred(self, failed: Ran, delay: float) -> Ran:
+        assert isinstance(failed.outcome, Failed)
+        outcome = Deferred(delay_seconds=delay, failure=failed.outcome.failure)
+        return Ran(outcome=outcome, attempt=failed.attempt)
 
     def _retry_delay(
         self, spec: NodeSpec, attempts: int, error: Exception
@@ -212,50 +275,3 @@ class NodeRunner:
         node = ran.attempt.node_id
         result = encode_result(self.blueprint.fold, node, ran.outcome)
         return replace(ran.attempt, result=result)
-
-
-async def _bounded(
-    spec: NodeSpec, arguments: tuple[Any, ...], timeout: float | None
-) -> Any:
-    """Await the handler; at its timeout it is cancelled.
-
-    A TimeoutError of the handler's own passes as it is.
-    """
-    if timeout is None:
-        return await spec.handler(*arguments)
-    task = asyncio.ensure_future(spec.handler(*arguments))
-    done, _ = await asyncio.wait({task}, timeout=timeout)
-    if done:
-        return task.result()
-    task.cancel()
-    await asyncio.wait({task}, timeout=1)
-    raise NodeTimeoutError(spec.id, timeout)
-
-
-def _call_in_thread(
-    spec: NodeSpec,
-    arguments: tuple[Any, ...],
-    timeout: float,
-    at_end: Callable[[], None],
-) -> Any:
-    """Call a sync handler, giving up on it after `timeout` seconds.
-
-    The thread cannot be stopped: it may go on, and what it returns is dropped.
-    """
-    future: Future[Any] = Future()
-
-    def work() -> None:
-        try:
-            future.set_result(spec.handler(*arguments))
-        except BaseException as error:  # noqa: BLE001 - handed to the waiting thread
-            future.set_exception(error)
-        finally:
-            at_end()
-
-    threading.Thread(target=work, name=f"node-{spec.id}", daemon=True).start()
-    try:
-        return future.result(timeout)
-    except FutureTimeoutError:
-        if future.done():
-            raise
-        raise NodeTimeoutError(spec.id, timeout) from None

@@ -1,6 +1,6 @@
 """Where a drive stands: the head's state and list, and what was kept for it.
 
-`load_position` reads it from the store, with three reads whatever the thread's length.
+`load_position` reads it from the store, with a fixed number of reads whatever the thread's length.
 A drive moves it on from boundary to boundary without reading again.
 """
 
@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from stateknot.errors import CheckpointError
-from stateknot.kernel.vocabulary import WaitStatus
+from stateknot.kernel.vocabulary import WaitKind, WaitStatus
 
 if TYPE_CHECKING:
     from pydantic import BaseModel
@@ -32,7 +32,7 @@ class Position:
 
     `sequence` is that of the head, `written_id` the newest checkpoint that the store
     has (in `exit` mode it lies behind `head_id`). `results` and `waits` are by
-    activation id.
+    activation id, and so is how often each was tried before this drive.
     """
 
     run: RunRecord
@@ -46,6 +46,16 @@ class Position:
     joins: JoinState
     results: dict[str, AttemptRecord] = field(default_factory=dict)
     waits: dict[str, list[WaitRecord]] = field(default_factory=dict)
+    tries: dict[str, int] = field(default_factory=dict)
+
+    def open_timers(self) -> list[WaitRecord]:
+        """The timers that were set and not closed since."""
+        return [
+            wait
+            for waits in self.waits.values()
+            for wait in waits
+            if wait.kind is WaitKind.TIMER and wait.status is WaitStatus.OPEN
+        ]
 
     def open_waits(self, activation_id: str) -> list[WaitRecord]:
         """The questions of an activation that have no answer yet."""
@@ -56,7 +66,7 @@ class Position:
     def answered_waits(self, activation_id: str) -> list[WaitRecord]:
         """The answers that came for an activation, in the order of their questions."""
         answered = (w for w in self.waits.get(activation_id, ()))
-        return [w for w in answered if w.status == WaitStatus.ANSWERED]
+        return [w for w in answered if w.status != WaitStatus.OPEN]
 
     def all_open(self) -> list[WaitRecord]:
         """Every open question of the pending activations, in active order."""
@@ -91,4 +101,5 @@ def load_position(store: Store, blueprint: Blueprint, run: RunRecord) -> Positio
         results={item.activation_id: item for item in store.list_results(run)},
     )
     position.reload_waits(store)
+    position.tries = store.count_tries(run, position.sequence + 1)
     return position

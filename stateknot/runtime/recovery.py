@@ -17,11 +17,14 @@ from django.db.models import Exists, OuterRef
 from django.db.models.functions import Now
 
 from stateknot.conf import get_settings
-from stateknot.kernel.vocabulary import RunStatus, WaitStatus
+from stateknot.errors import AlreadyAnsweredError
+from stateknot.kernel.vocabulary import RunStatus, WaitKind, WaitStatus
 from stateknot.models import Run, Wait
+from stateknot.runtime.admission import answer_due
 from stateknot.runtime.waking import wake
 from stateknot.runtime.worker import take_up_answers
 from stateknot.storage import DjangoCheckpointer
+from stateknot.storage.rows import split_namespace
 
 if TYPE_CHECKING:
     from uuid import UUID
@@ -45,6 +48,7 @@ class SweepReport:
 def sweep() -> SweepReport:
     """Wake what was missed, at most `sweep_batch` runs. Safe to run twice at once."""
     settings = get_settings()
+    _answer_expired(settings.database, settings.sweep_batch)
     answered, failed = _reopen_answered(settings.database, settings.sweep_batch)
     woken = _wake_unwoken(
         settings.database,
@@ -68,6 +72,23 @@ def _wake_unwoken(using: str, batch: int, grace: timedelta) -> list[str]:
         for run_id in ids:
             wake(str(run_id))
     return [str(run_id) for run_id in ids]
+
+
+def _answer_expired(using: str, batch: int) -> None:
+    """Give questions their default answer once their deadline has passed."""
+    expired = Wait.objects.using(using).filter(
+        status=WaitStatus.OPEN.value, kind=WaitKind.INTERRUPT.value, due_at__lte=Now()
+    )
+    store = DjangoCheckpointer(using)
+    threads = expired.order_by("due_at").values_list("thread__key", "namespace")
+    for thread_id, namespace in dict.fromkeys(threads[:batch]):
+        try:
+            with transaction.atomic(using=using):
+                answer_due(store, thread_id, split_namespace(namespace))
+        except AlreadyAnsweredError:
+            logger.info("answered meanwhile", extra={"thread_id": thread_id})
+        except Exception:
+            logger.exception("sweep failed", extra={"thread_id": thread_id})
 
 
 def _reopen_answered(using: str, batch: int) -> tuple[list[str], tuple[str, ...]]:

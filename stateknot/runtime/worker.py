@@ -24,7 +24,9 @@ from stateknot.runtime.events import EventLog
 from stateknot.runtime.heartbeat import Heartbeat
 
 if TYPE_CHECKING:
-    from stateknot.kernel.records import Fence, RunRecord
+    from collections.abc import Sequence
+
+    from stateknot.kernel.records import Fence, RunRecord, WaitRecord
     from stateknot.kernel.store import Store
     from stateknot.runtime.graph import CompiledGraph
 
@@ -39,6 +41,10 @@ class Driven:
     status: RunStatus | None = None
     steps: int = 0
     wants_more: bool = False
+
+
+LONGEST_SLEEP_SECONDS = 1.0
+"""A longer wait for a retry is stored, so that it does not hold a worker."""
 
 
 def holder_name(new_id: str) -> str:
@@ -76,7 +82,12 @@ def _drive(
     fence: Fence,
     quantum: Quantum | None,
 ) -> Driven:
-    config = replace(graph.config, checkpointer=store, namespace=run.namespace)
+    config = replace(
+        graph.config,
+        checkpointer=store,
+        namespace=run.namespace,
+        longest_sleep_seconds=LONGEST_SLEEP_SECONDS,
+    )
     log = EventLog(config.sinks)
     log.tell("run.started", run_id=run.id, holder=fence.holder, epoch=fence.epoch)
     committer = make_committer(config.durability, store, fence, log)
@@ -124,8 +135,7 @@ def take_up_answers(store: Store, run_id: str) -> bool:
         run = store.find_run(run_id)
         if run is None or run.status is not RunStatus.INTERRUPTED:
             return False
-        waits = store.list_waits(run.thread_id, run.namespace)
-        if not any(wait.status is WaitStatus.ANSWERED for wait in waits):
+        if not _has_new_answer(store.list_waits(run.thread_id, run.namespace)):
             return False
         graph = find_graph(run.graph_id, digest=run.digest)
         if graph is None:
@@ -134,3 +144,12 @@ def take_up_answers(store: Store, run_id: str) -> bool:
         standing = find_standing(store, run.thread_id, ResumeTarget.latest(), config)
         reopen(store, standing, Command(), config, digest=None)
         return True
+
+
+def _has_new_answer(waits: Sequence[WaitRecord]) -> bool:
+    """Whether an activation has all its answers, one of which it has not seen."""
+    asking = {wait.activation_id for wait in waits if wait.status is WaitStatus.OPEN}
+    return any(
+        wait.status is WaitStatus.ANSWERED and wait.activation_id not in asking
+        for wait in waits
+    )

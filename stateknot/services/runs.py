@@ -17,6 +17,7 @@ from stateknot.models import Run
 from stateknot.registry import get_graph
 from stateknot.runtime.admission import (
     Standing,
+    answer_due,
     draft_admission,
     find_standing,
     pair_answers,
@@ -32,6 +33,9 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from stateknot.kernel.commands import GraphInput
+
+
+GOING = frozenset({RunStatus.PENDING, RunStatus.RUNNING, RunStatus.WAITING})
 
 
 def start_run(
@@ -113,9 +117,17 @@ def resume_run(
 def retry_run(
     thread_id: str, *, step_limit: int | None = None, actor: Any = None
 ) -> Run:
-    """Run again what failed on a thread, from its newest checkpoint."""
+    """Run again what failed on a thread, from its newest checkpoint.
+
+    A run that waits for a timer or a retry is run now.
+    """
     return _go_on(
-        thread_id, Command(), ResumeTarget.latest(), step_limit, actor_name(actor)
+        thread_id,
+        Command(),
+        ResumeTarget.latest(),
+        step_limit,
+        actor_name(actor),
+        is_forced=True,
     )
 
 
@@ -125,15 +137,19 @@ def _go_on(
     target: ResumeTarget,
     step_limit: int | None,
     actor: str,
+    *,
+    is_forced: bool = False,
 ) -> Run:
     store = DjangoCheckpointer()
     with store.atomic():
         # Locked before it is read, so that of two answers at once one is refused.
         _lock_thread(thread_id, store.using)
+        answer_due(store, thread_id)
         standing = find_standing(store, thread_id, target, RunConfig())
         rows = Run.objects.using(store.using).filter(id=standing.run.id)
-        if _is_busy(standing, target):
-            _answer_only(store, standing, command, actor)
+        if _is_going(standing, target) and _answer_only(
+            store, standing, command, actor
+        ):
             return rows.get()
         reopen(
             store,
@@ -142,6 +158,7 @@ def _go_on(
             RunConfig(),
             digest=None,
             step_limit=step_limit,
+            is_forced=is_forced,
             actor=actor,
         )
         rows.update(woken_at=Now())
@@ -154,20 +171,19 @@ def _lock_thread(thread_id: str, using: str) -> None:
     list(runs.select_for_update(of=("self",)).values_list("id"))
 
 
-def _is_busy(standing: Standing, target: ResumeTarget) -> bool:
+def _is_going(standing: Standing, target: ResumeTarget) -> bool:
     """Whether the run goes on anyway: then an answer is stored and nothing reopened."""
-    going = standing.run.status in (RunStatus.PENDING, RunStatus.RUNNING)
-    return going and target.checkpoint_id is None and bool(standing.questions)
+    return standing.run.status in GOING and target.checkpoint_id is None
 
 
 def _answer_only(
     store: DjangoCheckpointer, standing: Standing, command: Command, actor: str
-) -> None:
-    pairs = pair_answers(standing.questions, command)
-    if not pairs:
-        raise ResumeError(f"run {standing.run.id} is {standing.run.status} already")
+) -> bool:
+    """Store the answers that `command` brings; False when it brings none."""
+    pairs = pair_answers(store, standing, command)
     for wait, value in pairs:
         store.answer(wait.id, value, actor=actor)
+    return bool(pairs)
 
 
 def require_run(run_id: str) -> Run:

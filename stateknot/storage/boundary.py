@@ -21,11 +21,12 @@ from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 from uuid import UUID
 
+from django.db.models import F, Max
 from django.db.models.functions import Now
 
 from stateknot.errors import LeaseError
 from stateknot.kernel.profile import decode, encode
-from stateknot.kernel.vocabulary import RunStatus, WaitStatus
+from stateknot.kernel.vocabulary import RunStatus, WaitKind, WaitStatus
 from stateknot.models import Checkpoint, NodeAttempt, Run, Wait
 from stateknot.storage.deltas import Places, chain_digest, encode_row, places_of
 from stateknot.storage.journal import JournalHead, journal_row, load_journal_head
@@ -167,6 +168,7 @@ def _update_run(fence: Fence, boundary: Boundary, tip: Tip, using: str) -> bool:
         "steps": boundary.steps,
         "next_journal": tip.journal.number + (events > 0),
         "event_count": tip.journal.events + events,
+        "active_seconds": F("active_seconds") + boundary.active_seconds,
     }
     if boundary.status is not RunStatus.RUNNING:
         changes |= resting_changes(boundary.status, boundary.error)
@@ -191,6 +193,7 @@ def resting_changes(status: RunStatus, error: Any) -> dict[str, Any]:
         "status": str(status),
         "holder": "",
         "lease_expires_at": None,
+        "wake_at": None,
         "error": dict(error) if error else None,
         "error_code": error.get("code", "")[:128] if error else "",
         "failed_node": error.get("node", "")[:128] if error else "",
@@ -204,6 +207,10 @@ def _close_and_ask(fence: Fence, boundary: Boundary, using: str) -> None:
         NodeAttempt.objects.using(using).filter(id__in=boundary.folded_attempts).update(
             is_folded=True
         )
+    if boundary.delivered_waits:
+        Wait.objects.using(using).filter(id__in=boundary.delivered_waits).update(
+            status=WaitStatus.DELIVERED.value
+        )
     if boundary.closed_waits:
         Wait.objects.using(using).filter(id__in=boundary.closed_waits).update(
             status=WaitStatus.CLOSED.value
@@ -211,6 +218,17 @@ def _close_and_ask(fence: Fence, boundary: Boundary, using: str) -> None:
     if boundary.waits:
         run = Run.objects.using(using).get(id=fence.run_id)
         add_waits(run, boundary.waits, using)
+    if boundary.status is RunStatus.WAITING:
+        timers = open_timers(fence.run_id, using)
+        due = timers.aggregate(last=Max("due_at"))["last"]
+        Run.objects.using(using).filter(id=fence.run_id).update(wake_at=due)
+
+
+def open_timers(run_id: str, using: str) -> Any:
+    """The timers that a run still waits for."""
+    return Wait.objects.using(using).filter(
+        run_id=run_id, kind=WaitKind.TIMER.value, status=WaitStatus.OPEN.value
+    )
 
 
 def add_waits(run: Run, waits: Any, using: str) -> None:

@@ -6,16 +6,17 @@ whatever the length of its thread. Nothing here writes.
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import TYPE_CHECKING, Any
 
 from django.db.models import BinaryField, Case, F, Q, Value, When
 
 from stateknot.kernel.fold import StateDelta
 from stateknot.kernel.profile import decode
-from stateknot.kernel.vocabulary import WaitStatus
 from stateknot.models import Checkpoint, JournalEvent, NodeAttempt, Run, Wait
 from stateknot.storage.deltas import Places, Segment, assemble, places_of, span_of
 from stateknot.storage.rows import (
+    STANDING_WAITS,
     as_uuid,
     attempt_record,
     checkpoint_record,
@@ -199,7 +200,7 @@ class StoreReader:
         rows = Wait.objects.using(self.using).filter(
             thread__key=thread_id,
             namespace=join_namespace(namespace),
-            status__in=[WaitStatus.OPEN.value, WaitStatus.ANSWERED.value],
+            status__in=STANDING_WAITS,
         )
         ordered = rows.order_by("sequence", "asked_at", "position", "id")
         return [wait_record(row, thread_id) for row in ordered]
@@ -210,6 +211,14 @@ class StoreReader:
         rows = Wait.objects.using(self.using).select_related("thread")
         row = rows.filter(id=uuid).first() if uuid else None
         return row and wait_record(row, row.thread.key)
+
+    def find_question(self, thread_id: str, question_id: str) -> WaitRecord | None:
+        """See the port."""
+        rows = Wait.objects.using(self.using).filter(thread__key=thread_id)
+        named = Q(question_id=question_id)
+        uuid = as_uuid(question_id)
+        row = rows.filter(named | Q(id=uuid) if uuid else named).order_by("id").last()
+        return row and wait_record(row, thread_id)
 
     def list_waits_at(self, checkpoint: CheckpointRecord) -> list[WaitRecord]:
         """See the port."""
@@ -244,6 +253,19 @@ class StoreReader:
         """Every attempt of a run, in the order in which they were recorded."""
         rows = NodeAttempt.objects.using(self.using).filter(run_id=run_id)
         return [attempt_record(row) for row in rows.order_by("sequence", "id")]
+
+    def count_visits(self, run_id: str) -> dict[str, int]:
+        """See the port."""
+        rows = NodeAttempt.objects.using(self.using).filter(run_id=run_id)
+        tried = rows.values_list("node_id", "lineage", "activation_id").distinct()
+        return dict(Counter(node for node, _, _ in tried))
+
+    def count_tries(self, run: RunRecord, sequence: int) -> dict[str, int]:
+        """See the port."""
+        rows = NodeAttempt.objects.using(self.using).filter(
+            run_id=run.id, lineage=run.lineage, sequence=sequence
+        )
+        return dict(Counter(rows.values_list("activation_id", flat=True)))
 
     def list_journal(self, run_id: str, after: int = -1) -> list[JournalRecord]:
         """See the port."""

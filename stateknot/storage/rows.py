@@ -33,6 +33,12 @@ if TYPE_CHECKING:
     from stateknot.kernel.vocabulary import JsonValue
 
 SEPARATOR = "/"
+STANDING_WAITS = [
+    WaitStatus.OPEN.value,
+    WaitStatus.ANSWERED.value,
+    WaitStatus.DELIVERED.value,
+]
+"""Waits that their activation is not done with."""
 
 
 def as_uuid(text: str) -> UUID | None:
@@ -74,6 +80,8 @@ def run_record(row: Run, thread_key: str, digest: str) -> RunRecord:
         parent_run_id=str(row.parent_run_id) if row.parent_run_id else None,
         root_run_id=str(row.root_run_id),
         step_limit=row.step_limit,
+        active_seconds=row.active_seconds,
+        wake_at=row.wake_at,
         error=row.error,
         output=decode(row.output) if row.output is not None else None,
         actor=row.actor,

@@ -35,11 +35,18 @@ from stateknot.storage.boundary import (
     checkpoint_row,
     commit_boundary,
     load_tip,
+    open_timers,
     resting_changes,
 )
 from stateknot.storage.journal import append_journal
 from stateknot.storage.reading import StoreReader
-from stateknot.storage.rows import as_uuid, attempt_row, run_record, wait_record
+from stateknot.storage.rows import (
+    STANDING_WAITS,
+    as_uuid,
+    attempt_row,
+    run_record,
+    wait_record,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -49,6 +56,7 @@ if TYPE_CHECKING:
         AttemptRecord,
         Boundary,
         CheckpointRecord,
+        Deferral,
         ManualWrite,
         Reopening,
         RunRecord,
@@ -197,6 +205,26 @@ class DjangoCheckpointer(StoreReader):
         append_journal(run, events, using=self.using)
         self._save(run, "next_journal", "event_count")
 
+    def defer(self, fence: Fence, deferral: Deferral) -> None:
+        """See the port. Locks: the run's row."""
+        run = self._held(fence)
+        rows = [attempt_row(fence.run_id, attempt) for attempt in deferral.attempts]
+        NodeAttempt.objects.using(self.using).bulk_create(rows)
+        add_waits(run, deferral.waits, self.using)
+        append_journal(run, deferral.events, using=self.using)
+        changes = resting_changes(RunStatus.WAITING, None)
+        delay = timedelta(seconds=deferral.delay_seconds)
+        self._update_held(
+            fence,
+            **changes
+            | {
+                "wake_at": Now() + delay,
+                "active_seconds": run.active_seconds + deferral.active_seconds,
+                "next_journal": run.next_journal,
+                "event_count": run.event_count,
+            },
+        )
+
     def finish(
         self,
         fence: Fence,
@@ -258,6 +286,9 @@ class DjangoCheckpointer(StoreReader):
             None,
             None,
         )
+        if reopening.fires_timers:
+            timers = open_timers(reopening.run_id, self.using)
+            timers.update(status=WaitStatus.CLOSED.value)
         if reopening.head_id is not None and reopening.lineage is not None:
             self._leave_branch(run)
             run.head_id = UUID(reopening.head_id)
@@ -277,7 +308,7 @@ class DjangoCheckpointer(StoreReader):
     def _leave_branch(self, run: Run) -> None:
         """Close what is open on the branch that the run leaves."""
         Wait.objects.using(self.using).filter(
-            run_id=run.id, status__in=[WaitStatus.OPEN.value, WaitStatus.ANSWERED.value]
+            run_id=run.id, status__in=STANDING_WAITS
         ).update(status=WaitStatus.CLOSED.value)
 
     def answer(self, wait_id: str, value: JsonValue, *, actor: str = "") -> WaitRecord:

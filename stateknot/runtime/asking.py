@@ -1,0 +1,104 @@
+"""Questions and timers of a superstep, in the shape that is stored."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import timedelta
+from typing import TYPE_CHECKING, Any
+
+from pydantic import TypeAdapter
+
+from stateknot.kernel.records import WaitRecord
+from stateknot.kernel.vocabulary import WaitKind, WaitStatus
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from stateknot.kernel.commands import Interrupt, Timer
+    from stateknot.kernel.outcome import Asked, Completed
+    from stateknot.kernel.records import Activation
+    from stateknot.runtime.config import RunConfig
+    from stateknot.runtime.position import Position
+
+
+def new_questions(
+    asked: Iterable[tuple[Activation, Asked]],
+    position: Position,
+    config: RunConfig,
+    *,
+    sequence: int,
+) -> tuple[WaitRecord, ...]:
+    """The questions that activations asked in this superstep, in active order.
+
+    `sequence` is that of the checkpoint that shows them.
+    """
+    return tuple(
+        replace(
+            _question(question, activation, place, position, config), sequence=sequence
+        )
+        for activation, outcome in asked
+        for place, question in enumerate(outcome.interrupts)
+    )
+
+
+def new_timers(
+    done: Iterable[tuple[Activation, Completed]], position: Position, config: RunConfig
+) -> tuple[WaitRecord, ...]:
+    """The timers that activations completed into."""
+    return tuple(
+        _timer(outcome.timer, activation, position, config)
+        for activation, outcome in done
+        if outcome.timer is not None
+    )
+
+
+def _question(
+    question: Interrupt,
+    activation: Activation,
+    place: int,
+    position: Position,
+    config: RunConfig,
+) -> WaitRecord:
+    expires = question.expires_in
+    return WaitRecord(
+        id=config.clock.new_id(),
+        question_id=question.id or "",
+        activation_id=activation.id,
+        node_id=question.node or activation.node,
+        kind=WaitKind.INTERRUPT,
+        status=WaitStatus.OPEN,
+        lineage=position.lineage,
+        sequence=position.sequence + 1,
+        position=place,
+        key=question.key,
+        payload=question.payload,
+        schema=json_schema_of(question.schema),
+        default=question.default,
+        due_in_seconds=expires.total_seconds() if expires is not None else None,
+        namespace=position.run.namespace,
+    )
+
+
+def _timer(
+    timer: Timer, activation: Activation, position: Position, config: RunConfig
+) -> WaitRecord:
+    until = timer.until
+    return WaitRecord(
+        id=config.clock.new_id(),
+        activation_id=activation.id,
+        node_id=activation.node,
+        kind=WaitKind.TIMER,
+        status=WaitStatus.OPEN,
+        lineage=position.lineage,
+        sequence=position.sequence + 1,
+        due_at=None if isinstance(until, timedelta) else until,
+        due_in_seconds=until.total_seconds() if isinstance(until, timedelta) else None,
+        namespace=position.run.namespace,
+    )
+
+
+def json_schema_of(schema: Any) -> dict[str, Any] | None:
+    """The JSON Schema of a question's answer: from a model, a type, or as it is."""
+    if schema is None or isinstance(schema, dict):
+        return schema
+    return TypeAdapter(schema).json_schema()

@@ -1,0 +1,90 @@
+"""Calling a handler: sync in this thread, async on the loop, both within a timeout.
+
+A sync handler cannot be stopped. One that overruns its timeout is given up by the thread
+that waits for it; its own thread may go on, and what it returns is dropped.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextvars
+import threading
+from concurrent.futures import Future
+from concurrent.futures import TimeoutError as FutureTimeoutError
+from typing import TYPE_CHECKING, Any
+
+from stateknot.errors import NodeTimeoutError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from stateknot.runtime.loop_thread import LoopThread
+
+
+def call(
+    function: Callable[..., Any],
+    arguments: tuple[Any, ...],
+    *,
+    node_id: str,
+    is_async: bool,
+    timeout: float | None,
+    loop: LoopThread,
+    at_thread_end: Callable[[], None],
+) -> Any:
+    """Call `function`, at most `timeout` seconds long (None is without bound).
+
+    Raises what it raises, and NodeTimeoutError.
+    """
+    if is_async:
+        return loop.run(_bounded(function, arguments, node_id, timeout))
+    if timeout is None:
+        return function(*arguments)
+    return _call_in_thread(function, arguments, node_id, timeout, at_thread_end)
+
+
+async def _bounded(
+    function: Callable[..., Any],
+    arguments: tuple[Any, ...],
+    node_id: str,
+    timeout: float | None,
+) -> Any:
+    """Await the handler; at its timeout it is cancelled.
+
+    A TimeoutError of the handler's own passes as it is.
+    """
+    if timeout is None:
+        return await function(*arguments)
+    task = asyncio.ensure_future(function(*arguments))
+    done, _ = await asyncio.wait({task}, timeout=timeout)
+    if done:
+        return task.result()
+    task.cancel()
+    await asyncio.wait({task}, timeout=1)
+    raise NodeTimeoutError(node_id, timeout)
+
+
+def _call_in_thread(
+    function: Callable[..., Any],
+    arguments: tuple[Any, ...],
+    node_id: str,
+    timeout: float,
+    at_end: Callable[[], None],
+) -> Any:
+    future: Future[Any] = Future()
+    context = contextvars.copy_context()
+
+    def work() -> None:
+        try:
+            future.set_result(context.run(function, *arguments))
+        except BaseException as error:  # noqa: BLE001 - handed to the waiting thread
+            future.set_exception(error)
+        finally:
+            at_end()
+
+    threading.Thread(target=work, name=f"node-{node_id}", daemon=True).start()
+    try:
+        return future.result(timeout)
+    except FutureTimeoutError:
+        if future.done():
+            raise
+        raise NodeTimeoutError(node_id, timeout) from None
