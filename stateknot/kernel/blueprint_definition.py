@@ -12,9 +12,9 @@ import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from stateknot.errors import ValidationError
 from stateknot.kernel.canonical import canonical_bytes, digest_of
 from stateknot.kernel.definition import GraphDefinition
+from stateknot.kernel.reducers import function_name
 from stateknot.kernel.schema_document import schema_reference
 from stateknot.kernel.vocabulary import END
 
@@ -93,12 +93,8 @@ def _schema(
 def _reducer(blueprint: Blueprint, owner: Owner, fold: StateFold) -> dict[str, Any]:
     """What folds updates: a named function, or the reducers of the fields."""
     if fold.reducer is not None:
-        qualified = f"{fold.reducer.__module__}.{fold.reducer.__qualname__}"
-        if "<lambda>" in qualified:
-            raise ValidationError(
-                f"the reducer of graph {blueprint.graph_id!r} is a lambda, which has "
-                "no name that its revision's digest could hold; use a named function"
-            )
+        whole = f"the reducer of graph {blueprint.graph_id!r}"
+        qualified = function_name(fold.reducer, whole)
         declared: dict[str, Any] = {"function": qualified}
         name = qualified
     else:

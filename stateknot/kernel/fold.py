@@ -8,28 +8,24 @@ the end. Read `superstep.py` for who decides which updates are folded.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from pydantic import BaseModel
 
-from stateknot.errors import (
-    InvalidConcurrentUpdateError,
-    SerializationError,
-    StateError,
-)
-from stateknot.kernel.commands import Overwrite
-from stateknot.kernel.reducers import Reducer, find_reducer, last_value
-from stateknot.kernel.state import StateCodec, copy_model, copy_value
+from stateknot.errors import StateError, ValidationError
+from stateknot.kernel.likeness import copy_model, is_alike
+from stateknot.kernel.reducers import Reducer, find_reducer
+from stateknot.kernel.reduction import FoldError, Reduced, reduce_fields, reduce_whole
+from stateknot.kernel.state import StateCodec
+from stateknot.kernel.state_model import check_state_model, marks_of
+from stateknot.kernel.updates import UpdateReader
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
 
+    from stateknot.kernel.reduction import Updates
     from stateknot.kernel.vocabulary import JsonValue
-
-Updates = Sequence[tuple[str, Any]]
-"""Pairs of node id and update, in active order."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -67,18 +63,6 @@ class Folded:
     delta: StateDelta
 
 
-class FoldError(Exception):
-    """Carries which update could not be folded; never leaves the kernel.
-
-    `index` is a position in the updates, `is_reducer` whether a reducer's own code
-    raised (rather than the value being refused).
-    """
-
-    def __init__(self, index: int, cause: Exception, *, is_reducer: bool) -> None:
-        super().__init__(str(cause))
-        self.index, self.cause, self.is_reducer = index, cause, is_reducer
-
-
 class StateFold:
     """Folds updates into states of one model."""
 
@@ -89,15 +73,26 @@ class StateFold:
         update_model: type[BaseModel] | None = None,
         reducer: Callable[[Any, Any], Any] | None = None,
     ) -> None:
-        self.codec = StateCodec(model)
-        self.update_codec = StateCodec(update_model) if update_model else None
+        self.codec = StateCodec(_checked(model))
+        self.update_codec = StateCodec(_checked(update_model)) if update_model else None
         self.reducer = reducer
         self.reducers: dict[str, Reducer] = {}
         for name, info in model.model_fields.items():
-            found = find_reducer(name, info)
+            found = find_reducer(name, marks_of(info))
             if found is not None:
                 self.reducers[name] = found
-        self._admits_extra = model.model_config.get("extra") == "allow"
+        self._reader = UpdateReader(self.codec, self.update_codec)
+        if self.update_codec is not None and reducer is None:
+            self._check_update_model(self.update_codec)
+
+    def _check_update_model(self, update_codec: StateCodec) -> None:
+        strange = [name for name in update_codec.names if name not in self.codec.names]
+        if strange:
+            raise ValidationError(
+                f"update model {update_codec.model.__name__} has the fields "
+                f"{', '.join(strange)}, which the state has not; rename them or give "
+                "the graph a reducer for the whole state"
+            )
 
     def initial(self, value: Any) -> Folded:
         """The state a run starts from; its delta holds every field.
@@ -117,30 +112,7 @@ class StateFold:
 
     def check_update(self, node_id: str, update: Any) -> dict[str, Any]:
         """The fields an update sets. Raises StateError for a key that is no field."""
-        if update is None:
-            return {}
-        if isinstance(update, BaseModel):
-            return {name: getattr(update, name) for name in update.model_fields_set}
-        if not isinstance(update, Mapping):
-            raise StateError(
-                f"node {node_id!r} returned a {type(update).__name__}; return None, a "
-                "mapping of state fields, a model, a Command, an Interrupt or a Timer"
-            )
-        self._check_keys(node_id, update)
-        if self.update_codec is not None:
-            fields = self.update_codec.validate(dict(update))
-            return {name: getattr(fields, name) for name in fields.model_fields_set}
-        return dict(update)
-
-    def _check_keys(self, node_id: str, update: Mapping[Any, Any]) -> None:
-        known = (self.update_codec or self.codec).model.model_fields
-        unknown = sorted(str(key) for key in update if key not in known)
-        if unknown and not self._admits_extra:
-            raise StateError(
-                f"node {node_id!r} returned unknown field{'s' * (len(unknown) > 1)} "
-                f"{', '.join(map(repr, unknown))}; the state has {', '.join(known)}",
-                path=unknown[0],
-            )
+        return self._reader.read(node_id, update)
 
     def fold(self, state: BaseModel, updates: Updates) -> Folded:
         """Fold `updates` in order.
@@ -152,127 +124,52 @@ class StateFold:
             return Folded(state=state, delta=StateDelta())
         try:
             return self._fold(state, updates)
-        except StateError as error:
+        except FoldError:
+            raise
+        except Exception as error:
             raise self._attribute(state, updates, error) from error
 
     def _attribute(
-        self, state: BaseModel, updates: Updates, error: StateError
+        self, state: BaseModel, updates: Updates, error: Exception
     ) -> FoldError:
         """Find the first update with which the state stops fitting its model."""
         for count in range(1, len(updates)):
             try:
                 self._fold(state, updates[:count])
-            except StateError as earlier:
+            except FoldError as earlier:
+                return earlier
+            except Exception as earlier:  # noqa: BLE001 - author's validators
                 return FoldError(count - 1, earlier, is_reducer=False)
         return FoldError(len(updates) - 1, error, is_reducer=False)
 
     def _fold(self, state: BaseModel, updates: Updates) -> Folded:
-        if self.reducer is not None:
-            return self._settle(
-                state, *self._reduce_whole(self.reducer, state, updates)
-            )
-        values = dict(state.__dict__)
-        starts: dict[str, int | None] = {}
-        writers: dict[str, tuple[int, str]] = {}
-        for index, (node, update) in enumerate(updates):
-            try:
-                fields = self.check_update(node, update)
-            except StateError as error:
-                raise FoldError(index, error, is_reducer=False) from error
-            for name, value in fields.items():
-                self._check_writers(name, value, index, node, writers)
-                own = _own_copy(name, value, index)
-                try:
-                    self._write(name, own, values, starts)
-                except Exception as error:
-                    raise FoldError(index, error, is_reducer=True) from error
-        return self._settle(state, values, starts)
-
-    def _reduce_whole(
-        self, reducer: Callable[[Any, Any], Any], state: BaseModel, updates: Updates
-    ) -> tuple[dict[str, Any], dict[str, int | None]]:
-        pairs = [
-            (node, _own_copy(f"the update of {node!r}", update, index))
-            for index, (node, update) in enumerate(updates)
-        ]
-        try:
-            result = reducer(copy_model(state), pairs)
-        except Exception as error:
-            raise FoldError(len(updates) - 1, error, is_reducer=True) from error
-        fields = result.__dict__ if isinstance(result, BaseModel) else result
-        if not isinstance(fields, Mapping):
-            refused = StateError(f"the reducer returned a {type(result).__name__}")
-            raise FoldError(len(updates) - 1, refused, is_reducer=True)
-        old = state.__dict__
-        changed = {k: v for k, v in fields.items() if k not in old or old[k] != v}
-        starts = {
-            name: len(old[name])
-            if isinstance(value, list) and isinstance(old.get(name), list)
-            else None
-            for name, value in changed.items()
-        }
-        return {**old, **changed}, starts
-
-    def _check_writers(
-        self,
-        name: str,
-        value: Any,
-        index: int,
-        node: str,
-        writers: dict[str, tuple[int, str]],
-    ) -> None:
-        if not isinstance(value, Overwrite) and self.reducers.get(name) != last_value:
-            return
-        if name not in writers:
-            writers[name] = (index, node)
-            return
-        first, first_node = writers[name]
-        error = InvalidConcurrentUpdateError(
-            f"field {name!r} was written by {first_node!r} and by {node!r} in one "
-            "superstep, and takes one writer; give it a reducer or let one node write",
-            path=name,
-        )
-        # The first writer decides, so that neither value is stored: see decision 13.
-        raise FoldError(first, error, is_reducer=True)
-
-    def _write(
-        self,
-        name: str,
-        value: Any,
-        values: dict[str, Any],
-        starts: dict[str, int | None],
-    ) -> None:
-        reducer = self.reducers.get(name)
-        old = values.get(name)
-        if isinstance(value, Overwrite):
-            values[name], starts[name] = value.value, None
-        elif reducer is None:
-            values[name], starts[name] = value, None
+        if self.reducer is None:
+            reduced = reduce_fields(self._reader, self.reducers, state, updates)
         else:
-            values[name] = reducer(old, value)
-            grows = reducer.accumulates and isinstance(old, list)
-            starts.setdefault(name, len(old) if grows and old is not None else None)
+            reduced = reduce_whole(self._reader, self.reducer, state, updates)
+        return self._settle(state, reduced)
 
-    def _settle(
-        self, state: BaseModel, values: dict[str, Any], starts: dict[str, int | None]
-    ) -> Folded:
+    def _settle(self, state: BaseModel, reduced: Reduced) -> Folded:
         """Validate, store and restore what changed, and nothing else.
 
-        Unchanged fields keep their value even where a validator would change it again.
+        A field that nobody wrote changes only where the model's validators say so.
         """
-        valid = self.codec.validate(values)
+        valid = self.codec.validate(reduced.values)
         kept: dict[str, Any] = {}
         appends: dict[str, list[JsonValue]] = {}
-        for name, start in starts.items():
-            old = getattr(state, name, None)
-            new = getattr(valid, name)
+        for name, start in reduced.starts.items():
+            old, new = getattr(state, name), getattr(valid, name)
             if start and isinstance(new, list) and new[:start] == old:
                 items, restored = self._added(valid, name, start)
                 if items:
                     appends[name] = items
-                    kept[name] = [*(old or ()), *restored]
+                    kept[name] = [*old, *restored]
+        may_change = reduced.starts if self.codec.is_plain else self.codec.names
         changed = [
-            name for name in starts if name not in kept and _differs(state, valid, name)
+            name
+            for name in may_change
+            if name not in kept
+            and not is_alike(getattr(state, name), getattr(valid, name))
         ]
         changes = self.codec.store(valid, changed)
         kept.update(self.codec.restore(valid, changes))
@@ -294,24 +191,17 @@ class StateFold:
             stored = self.codec.store(part, [name])
             try:
                 return stored[name], self.codec.restore(part, stored)[name]
-            except SerializationError:
+            except StateError:
                 pass
         stored = self.codec.store(valid, [name])
         restored = self.codec.restore(valid, stored)
         return stored[name][start:], restored[name][start:]
 
 
-def _own_copy(path: str, value: Any, index: int) -> Any:
-    """A copy of what a node returned. Raises FoldError for what cannot be copied.
-
-    Such a value (a lock, a connection) could not be stored either.
-    """
-    try:
-        return copy_value(value)
-    except Exception as error:
-        refused = SerializationError(f"{path}: {error}", path=path)
-        raise FoldError(index, refused, is_reducer=False) from error
-
-
-def _differs(state: BaseModel, valid: BaseModel, name: str) -> bool:
-    return bool(getattr(state, name, None) != getattr(valid, name))
+def _checked(model: type[BaseModel]) -> type[BaseModel]:
+    """The model, or its first fault with all of them in `issues`."""
+    issues = check_state_model(model)
+    if issues:
+        issues[0].issues = tuple(issues)
+        raise issues[0]
+    return model

@@ -27,6 +27,10 @@ list of one record."""
 MAXIMUM_VALUE_BYTES: Final = 2 * 1024 * 1024
 """Encoded bytes of one field's value, or of the items one superstep appends to it."""
 
+MAXIMUM_NESTING: Final = 100
+"""Lists and mappings inside each other in one value: JSON readers give up at 200 (that
+of pydantic) and later, each with an error of its own."""
+
 MAXIMUM_INTEGER: Final = 2**53 - 1
 """The largest integer that every JSON reader holds exactly."""
 

@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING
 import orjson
 
 from stateknot.errors import SerializationError
-from stateknot.kernel.limits import MAXIMUM_INTEGER
+from stateknot.kernel.limits import MAXIMUM_INTEGER, MAXIMUM_NESTING
 
 if TYPE_CHECKING:
     from stateknot.kernel.vocabulary import JsonValue
@@ -37,10 +37,11 @@ def decode(data: bytes | memoryview) -> JsonValue:
     return orjson.loads(data)
 
 
-def check_profile(value: JsonValue, path: str) -> None:
+def check_profile(value: JsonValue, path: str, *, depth: int = 0) -> None:
     """Refuse what not every database stores and returns alike.
 
-    Raises SerializationError with the path of the first offending value.
+    `depth` is how many lists and mappings the value stands in. Raises
+    SerializationError with the path of the first offending value.
     """
     if value is None or value is True or value is False:
         return
@@ -54,10 +55,12 @@ def check_profile(value: JsonValue, path: str) -> None:
         if not math.isfinite(value):
             _refuse(path, f"{value} is not a JSON number; store None or a string")
     elif kind is list:
+        _check_depth(depth, path)
         for index, item in enumerate(value):
-            check_profile(item, f"{path}[{index}]")
+            check_profile(item, f"{path}[{index}]", depth=depth + 1)
     elif kind is dict:
-        _check_mapping(value, path)
+        _check_depth(depth, path)
+        _check_mapping(value, path, depth)
     else:
         _refuse(path, f"a {kind.__name__} is not a JSON value")
 
@@ -72,12 +75,18 @@ def check_size(data: bytes, path: str, maximum: int) -> None:
         )
 
 
-def _check_mapping(value: dict[str, JsonValue], path: str) -> None:
+def _check_depth(depth: int, path: str) -> None:
+    if depth >= MAXIMUM_NESTING:
+        start = path if len(path) <= 80 else f"{path[:77]}..."
+        _refuse(start, f"the value is nested deeper than {MAXIMUM_NESTING} levels")
+
+
+def _check_mapping(value: dict[str, JsonValue], path: str, depth: int) -> None:
     for key, item in value.items():
         if type(key) is not str:
             _refuse(path, f"key {key!r} is a {type(key).__name__}, not a string")
         _check_text(key, f"{path} (a key)")
-        check_profile(item, f"{path}.{key}" if path else key)
+        check_profile(item, f"{path}.{key}" if path else key, depth=depth + 1)
 
 
 def _check_text(value: str, path: str) -> None:

@@ -7,6 +7,7 @@ list, so that what is stored is what was added. Read `fold.py` for where they ar
 
 from __future__ import annotations
 
+import functools
 import inspect
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -14,21 +15,21 @@ from typing import TYPE_CHECKING, Any
 from stateknot.errors import ValidationError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from pydantic.fields import FieldInfo
+    from collections.abc import Callable, Sequence
 
 
 @dataclass(frozen=True, slots=True)
 class Reducer:
     """A named fold of a field: `reducer(old, new)` gives the new value.
 
-    `identity` is what a revision's digest holds, so it never depends on a body.
+    `identity` is what a revision's digest holds, so it never depends on a body. A pure
+    one is known not to change what it is given.
     """
 
     identity: str
     function: Callable[[Any, Any], Any]
     accumulates: bool = False
+    is_pure: bool = False
 
     def __call__(self, old: Any, new: Any) -> Any:
         return self.function(old, new)
@@ -70,26 +71,26 @@ def _maximum(old: Any, new: Any) -> Any:
         return old
 
 
-append = Reducer("append", _append, accumulates=True)
-union = Reducer("union", _union, accumulates=True)
-minimum = Reducer("minimum", _minimum)
-maximum = Reducer("maximum", _maximum)
-add = Reducer("add", lambda old, new: new if old is None else old + new)
-last_value = Reducer("last_value", lambda _old, new: new)
+def _add(old: Any, new: Any) -> Any:
+    return new if old is None else old + new
 
 
-def find_reducer(field: str, info: FieldInfo) -> Reducer | None:
-    """The reducer that a field's annotation names, or None.
+append = Reducer("append", _append, accumulates=True, is_pure=True)
+union = Reducer("union", _union, accumulates=True, is_pure=True)
+minimum = Reducer("minimum", _minimum, is_pure=True)
+maximum = Reducer("maximum", _maximum, is_pure=True)
+add = Reducer("add", _add, is_pure=True)
+last_value = Reducer("last_value", lambda _old, new: new, is_pure=True)
 
-    Raises ValidationError for a lambda (it has no name that a digest could hold) and
-    for two reducers on one field.
+
+def find_reducer(field: str, marks: Sequence[Any]) -> Reducer | None:
+    """The reducer among the `marks` annotated on a field, or None.
+
+    Raises ValidationError for two reducers on one field, and for one that has no name
+    which a digest could hold (a lambda, a partial).
     """
-    found = [item for item in info.metadata if isinstance(item, Reducer)]
-    found += [
-        _named(field, item)
-        for item in info.metadata
-        if inspect.isfunction(item) or inspect.isbuiltin(item)
-    ]
+    found = [item for item in marks if isinstance(item, Reducer)]
+    found += [_named(field, item) for item in marks if _is_function(item)]
     if len(found) > 1:
         names = ", ".join(item.identity for item in found)
         raise ValidationError(
@@ -98,10 +99,24 @@ def find_reducer(field: str, info: FieldInfo) -> Reducer | None:
     return found[0] if found else None
 
 
+def _is_function(mark: Any) -> bool:
+    return inspect.isroutine(mark) or isinstance(mark, functools.partial)
+
+
 def _named(field: str, function: Any) -> Reducer:
-    if "<lambda>" in function.__qualname__:
+    return Reducer(function_name(function, f"the reducer of field {field!r}"), function)
+
+
+def function_name(function: Any, what: str) -> str:
+    """The name by which a digest knows `function`: its module and qualified name.
+
+    Raises ValidationError when it has none; `what` says which function it is.
+    """
+    name = getattr(function, "__qualname__", None)
+    if name is None or "<lambda>" in name:
+        kind = "a lambda" if name else f"a {type(function).__name__}"
         raise ValidationError(
-            f"the reducer of field {field!r} is a lambda, which has no name that a "
-            "revision's digest could hold; use a named function"
+            f"{what} is {kind}, which has no name that its revision's digest could "
+            "hold; use a named function"
         )
-    return Reducer(f"{function.__module__}.{function.__qualname__}", function)
+    return f"{function.__module__}.{name}"

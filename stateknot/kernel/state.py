@@ -1,32 +1,34 @@
-"""A graph's state between python and storage: validate, dump, restore, copy.
+"""A graph's state between python and storage: validate, dump, restore.
 
-`StateCodec` is made once per compiled graph. It owns what "comes back equal" means: a
+`StateCodec` is made once per compiled graph. It owns what "comes back alike" means: a
 field's value is dumped in pydantic's JSON mode, checked against the value profile, read
 back, and refused when it differs. It knows no reducers (see `fold.py`) and no storage.
 """
 
 from __future__ import annotations
 
-import copy
-from typing import TYPE_CHECKING, Any, TypeVar, cast
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any, cast
 
 import pydantic
 from pydantic import BaseModel, create_model
 
 from stateknot.errors import SerializationError, StateError
 from stateknot.kernel.commands import Secret
+from stateknot.kernel.likeness import is_alike
 from stateknot.kernel.limits import MAXIMUM_VALUE_BYTES
 from stateknot.kernel.profile import check_profile, check_size, encode
+from stateknot.kernel.state_model import marks_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Iterable, Iterator, Mapping
 
     from stateknot.kernel.vocabulary import JsonValue
 
-ModelT = TypeVar("ModelT", bound=BaseModel)
-_ATOMIC = (str, int, float, bool, bytes, type(None))
-_BY_NAME: Any = {"by_alias": True, "by_name": True}
-MASK = "********"
+# Authors and callers may use aliases; what is stored is by field name only, since an
+# alias may be the name of a field further in.
+_GIVEN: Any = {"by_alias": True, "by_name": True}
+_STORED: Any = {"by_alias": False, "by_name": True}
 _DECORATORS = (
     "validators",
     "field_validators",
@@ -35,42 +37,31 @@ _DECORATORS = (
     "model_serializers",
     "model_validators",
 )
+_SHOWN_PROBLEMS = 8
+MASK = "********"
 
 
-def copy_value(value: Any) -> Any:
-    """A copy that shares nothing mutable with `value`.
+def describe_errors(
+    error: pydantic.ValidationError, secrets: frozenset[str] = frozenset()
+) -> tuple[str, str]:
+    """The path of the first problem, and a sentence that names every problem.
 
-    Faster than `copy.deepcopy` on JSON-like values, which is what states mostly hold.
+    Nothing of the fields in `secrets` is told but which rule was broken.
     """
-    kind = type(value)
-    if kind in _ATOMIC:
-        return value
-    if kind is list:
-        return [item if type(item) in _ATOMIC else copy_value(item) for item in value]
-    if kind is dict:
-        return {key: copy_value(item) for key, item in value.items()}
-    if isinstance(value, BaseModel):
-        return copy_model(value)
-    return copy.deepcopy(value)
-
-
-def copy_model(value: ModelT) -> ModelT:
-    """A copy of a model instance that shares nothing mutable with it."""
-    return value.model_copy(
-        update={name: copy_value(item) for name, item in value.__dict__.items()}
-    )
-
-
-def describe_errors(error: pydantic.ValidationError) -> tuple[str, str]:
-    """The path of the first problem, and a sentence that names every problem."""
     problems = error.errors(include_url=False, include_input=True)
-    parts = [
-        f"{_path(item['loc'])}: {item['msg']} (got {_shown(item.get('input'))})"
-        for item in problems[:8]
-    ]
-    if len(problems) > 8:
-        parts.append(f"and {len(problems) - 8} more")
+    parts = [_problem(item, secrets) for item in problems[:_SHOWN_PROBLEMS]]
+    if len(problems) > _SHOWN_PROBLEMS:
+        parts.append(f"and {len(problems) - _SHOWN_PROBLEMS} more")
     return _path(problems[0]["loc"]), "; ".join(parts)
+
+
+def _problem(item: Any, secrets: frozenset[str]) -> str:
+    place = item["loc"]
+    if place and place[0] in secrets:
+        return f"{_path(place)}: {item['type']} (the value is secret)"
+    if not place and secrets:
+        return f"{_path(place)}: {item['msg']}"
+    return f"{_path(place)}: {item['msg']} (got {_shown(item.get('input'))})"
 
 
 def _path(location: Iterable[Any]) -> str:
@@ -78,7 +69,10 @@ def _path(location: Iterable[Any]) -> str:
 
 
 def _shown(value: Any) -> str:
-    text = repr(value)
+    try:
+        text = repr(value)
+    except Exception:  # noqa: BLE001 - a value's own `__repr__` may raise anything
+        return f"a {type(value).__name__}"
     return text if len(text) <= 80 else f"{text[:77]}..."
 
 
@@ -94,10 +88,14 @@ class StateCodec:
         self.secrets = frozenset(
             name
             for name, info in model.model_fields.items()
-            if any(item is Secret or isinstance(item, Secret) for item in info.metadata)
+            if any(
+                item is Secret or isinstance(item, Secret) for item in marks_of(info)
+            )
         )
         decorators = model.__pydantic_decorators__
-        self.is_plain = not any(getattr(decorators, kind) for kind in _DECORATORS)
+        self.is_plain = model.model_post_init is BaseModel.model_post_init and not any(
+            getattr(decorators, kind) for kind in _DECORATORS
+        )
         self._parts: dict[str, type[BaseModel]] = {}
         self._unordered: dict[str, bool] = {}
 
@@ -108,48 +106,68 @@ class StateCodec:
         """
         if isinstance(value, BaseModel):
             value = {name: getattr(value, name) for name in type(value).model_fields}
-        try:
-            return self.model.model_validate(value, **_BY_NAME)
-        except pydantic.ValidationError as error:
-            path, text = describe_errors(error)
-            raise StateError(text, path=path) from error
+        with self._refusing():
+            return self.model.model_validate(value, **_GIVEN)
 
     def load(self, values: Mapping[str, JsonValue]) -> BaseModel:
         """The state whose stored values these are; absent fields take their defaults.
 
         Raises StateError when the model no longer admits them.
         """
-        try:
-            return self.model.model_validate_json(encode(dict(values)), **_BY_NAME)
-        except pydantic.ValidationError as error:
-            path, text = describe_errors(error)
-            raise StateError(f"the stored state: {text}", path=path) from error
+        with self._refusing("the stored state: "):
+            return self.model.model_validate_json(encode(dict(values)), **_STORED)
 
     def dump(self, state: BaseModel, names: Iterable[str]) -> dict[str, JsonValue]:
-        """The JSON values of the named fields, with sets in a stable order."""
-        wanted = set(names)
+        """The JSON values of the named fields, with sets in a stable order.
+
+        Raises SerializationError for what has no JSON form.
+        """
+        wanted = {name for name in self.names if name in set(names)}
         try:
             dumped = state.__pydantic_serializer__.to_python(
-                state, mode="json", include=wanted, by_alias=False, warnings=False
+                state,
+                mode="json",
+                include=wanted,
+                by_alias=False,
+                round_trip=True,
+                warnings=False,
             )
+            self._check_names(wanted, dumped)
+            for name in dumped:
+                if self._holds_sets(name):
+                    dumped[name] = _sort_sets(getattr(state, name), dumped[name])
+        except SerializationError:
+            raise
         except Exception as error:
             raise SerializationError(
                 f"{', '.join(sorted(wanted))}: {error}", path=min(wanted, default="")
             ) from error
-        values = cast("dict[str, JsonValue]", dumped)
-        for name in values:
-            if self._holds_sets(name):
-                values[name] = _sort_sets(getattr(state, name), values[name])
-        return values
+        return cast("dict[str, JsonValue]", dumped)
+
+    def _check_names(self, wanted: set[str], dumped: Any) -> None:
+        found = set(dumped) if isinstance(dumped, dict) else set()
+        if found != wanted:
+            path = min(wanted ^ found, key=str)
+            raise SerializationError(
+                f"{path}: the serializer of {self.model.__name__} does not give the "
+                "fields of the state by name; put it on a field or a nested model",
+                path=str(path),
+            )
 
     def store(self, state: BaseModel, names: Iterable[str]) -> dict[str, JsonValue]:
-        """`dump`, checked: profile, size, and that each value comes back equal.
+        """`dump`, checked against the value profile and for size.
 
         Raises SerializationError with the path of what was refused.
         """
         values = self.dump(state, names)
         for name, value in values.items():
-            check_profile(value, name)
+            try:
+                check_profile(value, name)
+            except SerializationError as error:
+                if name not in self.secrets:
+                    raise
+                text = f"{name}: the (secret) value is outside the value profile"
+                raise SerializationError(text, path=error.path) from None
             check_size(encode(value), name, self.maximum_bytes)
         return values
 
@@ -158,7 +176,7 @@ class StateCodec:
     ) -> dict[str, Any]:
         """The python values that stored `values` of `state`'s fields come back as.
 
-        Raises SerializationError for a field that does not come back equal.
+        Raises StateError for a field that does not come back alike.
         """
         if self.is_plain:
             restored = {name: self._restore_part(name, values) for name in values}
@@ -166,14 +184,18 @@ class StateCodec:
             whole = self.load({**self.dump(state, self.names), **values})
             restored = {name: getattr(whole, name) for name in values}
         for name, value in restored.items():
-            if value != getattr(state, name):
-                raise SerializationError(
-                    f"{name}: {_shown(getattr(state, name))} would come back as "
-                    f"{_shown(value)}; declare the field's type so that it can be "
-                    "stored, or return a JSON value",
-                    path=name,
-                )
+            if not is_alike(value, getattr(state, name)):
+                raise self._changed(name, getattr(state, name), value)
         return restored
+
+    def _changed(self, name: str, before: Any, after: Any) -> SerializationError:
+        is_secret = name in self.secrets
+        shown = (MASK, MASK) if is_secret else (_shown(before), _shown(after))
+        return SerializationError(
+            f"{name}: {shown[0]} would come back as {shown[1]}; declare the field's "
+            "type so that it can be stored, or return a JSON value",
+            path=name,
+        )
 
     def store_part(self, name: str, value: Any) -> JsonValue:
         """The checked JSON form of a value of one field, which need not be validated.
@@ -181,11 +203,8 @@ class StateCodec:
         Raises StateError when it has none of the field's type.
         """
         part = self._part(name)
-        try:
-            valid = part.model_validate({name: value}, **_BY_NAME)
-        except pydantic.ValidationError as error:
-            path, text = describe_errors(error)
-            raise StateError(text, path=path) from error
+        with self._refusing():
+            valid = part.model_validate({name: value}, **_GIVEN)
         codec = StateCodec(part, self.maximum_bytes)
         stored = codec.store(valid, [name])
         codec.restore(valid, stored)
@@ -198,6 +217,23 @@ class StateCodec:
     def mask(self, values: Mapping[str, JsonValue]) -> dict[str, JsonValue]:
         """`values` with every secret field replaced by a mask."""
         return {k: MASK if k in self.secrets else v for k, v in values.items()}
+
+    @contextmanager
+    def _refusing(self, where: str = "", what: str = "") -> Iterator[None]:
+        """Turn what pydantic or the author's validators raise into a StateError.
+
+        With secret fields the cause is left out: its text shows their values.
+        """
+        try:
+            yield
+        except pydantic.ValidationError as error:
+            path, text = describe_errors(error, self.secrets)
+            cause = None if self.secrets else error
+            raise StateError(f"{where}{text}{what}", path=path) from cause
+        except Exception as error:
+            text = f"{where}the code of {self.model.__name__} raised "
+            text += f"{type(error).__name__}: {error}"
+            raise StateError(text) from error
 
     def _part(self, name: str) -> type[BaseModel]:
         """A model of the one field, so that a part is read back at a part's cost."""
@@ -214,14 +250,9 @@ class StateCodec:
         return part
 
     def _restore_part(self, name: str, values: Mapping[str, JsonValue]) -> Any:
-        try:
+        with self._refusing(what="; the stored value could not be read back"):
             data = encode({name: values[name]})
-            return getattr(self._part(name).model_validate_json(data, **_BY_NAME), name)
-        except pydantic.ValidationError as error:
-            path, text = describe_errors(error)
-            raise SerializationError(
-                f"{text}; the stored value could not be read back", path=path
-            ) from error
+            return getattr(self._part(name).model_validate_json(data, **_STORED), name)
 
     def _holds_sets(self, name: str) -> bool:
         found = self._unordered.get(name)
@@ -239,7 +270,7 @@ def _sort_sets(value: Any, dumped: JsonValue) -> JsonValue:
 
     A set's iteration order depends on the process; what is stored must not.
     """
-    if isinstance(value, (set, frozenset)):
+    if isinstance(value, (set, frozenset)) and isinstance(dumped, list):
         return sorted(dumped, key=encode)
     if isinstance(value, BaseModel) and isinstance(dumped, dict):
         return {k: _sort_sets(getattr(value, k, None), v) for k, v in dumped.items()}
