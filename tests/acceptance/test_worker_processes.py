@@ -14,10 +14,14 @@ from typing import TYPE_CHECKING
 
 import psutil
 import pytest
+from django.db import transaction
 from django_q.models import OrmQ, Task
 from django_q.tasks import async_task
 
+from project.audit.state import Audit
 from stateknot.management.supervision.probe import PROBE_NAME
+from stateknot.models import Run
+from stateknot.services import start_run
 from tests.acceptance.processes import ManageProcess, wait_until
 
 if TYPE_CHECKING:
@@ -37,7 +41,12 @@ def worker(
     second_process_env: dict[str, str], tmp_path: Path
 ) -> Iterator[ManageProcess]:
     """Return a ready worker with two worker processes."""
-    options = ["--workers=2", f"--hang-after={HANG_SECONDS}", "--grace=20"]
+    options = [
+        "--workers=2",
+        f"--hang-after={HANG_SECONDS}",
+        "--grace=20",
+        "--sweep-every=1",
+    ]
     with ManageProcess(
         "stateknot_worker",
         *options,
@@ -185,6 +194,30 @@ def test_long_task_is_no_hang(worker: ManageProcess, tmp_path: Path) -> None:
     finished = start_long_task(tmp_path, seconds=HANG_SECONDS + 2)
     wait_until(finished.exists, "the end of the task")
     assert REPLACED not in worker.output
+
+
+def test_run_whose_wake_up_was_lost_is_swept_up(
+    worker: ManageProcess, tmp_path: Path
+) -> None:
+    """The worker sweeps by itself; nothing else tells it of this run."""
+    requirements = tmp_path / "requirements.txt"
+    requirements.write_text("absent==1.0\n")
+    run = start_unwoken_run(Audit(requirements=str(requirements)))
+    wait_until(lambda: _is_completed(run), "the end of the run")
+
+
+def start_unwoken_run(state: Audit) -> Run:
+    """Admit a run and lose its wake-up in the same transaction."""
+    with transaction.atomic():
+        run = start_run("project.audit", state)
+        OrmQ.objects.all().delete()
+        Run.objects.filter(pk=run.pk).update(woken_at=None)
+    return run
+
+
+def _is_completed(run: Run) -> bool:
+    run.refresh_from_db()
+    return run.status == Run.Status.COMPLETED
 
 
 def test_worker_with_wrong_arguments_exits_with_two(

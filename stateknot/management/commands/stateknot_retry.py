@@ -1,0 +1,62 @@
+"""`manage.py stateknot_retry`: run again what failed on a thread.
+
+Parses and prints; see `stateknot/management/driving.py` for what the commands share.
+"""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+from stateknot.api.threads import find_thread_run
+from stateknot.management.commands._arguments import show_examples
+from stateknot.management.driving import (
+    DrivingCommand,
+    command_actor,
+    pinned_graph,
+    refusing,
+    superstep_limit,
+)
+from stateknot.management.exit_codes import EXPLAINED
+from stateknot.services import retry_run
+
+if TYPE_CHECKING:
+    from argparse import ArgumentParser
+
+EXAMPLES = f"""\
+examples:
+  manage.py stateknot_retry order-7 --wait --timeout 60
+  manage.py stateknot_retry order-7 --here --step-limit 200
+
+{EXPLAINED}"""
+
+
+class Command(DrivingCommand):
+    """Retry, and tell how the run stands."""
+
+    help = "Run again what failed on a thread, from its newest checkpoint."
+
+    def add_arguments(self, parser: ArgumentParser) -> None:
+        """Declare the arguments."""
+        show_examples(parser, EXAMPLES)
+        parser.add_argument("thread", help="The thread's id.")
+        parser.add_argument(
+            "--step-limit",
+            type=superstep_limit,
+            metavar="N",
+            help="Raise the run's limit of supersteps to N.",
+        )
+        self.add_driving_arguments(parser)
+
+    def handle(self, *args: Any, **options: Any) -> None:
+        """Retry."""
+        thread_id, limit = options["thread"], options["step_limit"]
+        with refusing():
+            if options["here"]:
+                graph = pinned_graph(thread_id)
+                call = partial(graph.retry, thread_id, step_limit=limit)
+                self.drive_here(thread_id, call, options)
+                return
+            find_thread_run(thread_id)
+            run = retry_run(thread_id, step_limit=limit, actor=command_actor())
+            self.hand_over(run, options)
