@@ -5,6 +5,7 @@ Production sets SECRET_KEY, DEBUG=False, ALLOWED_HOSTS and DATABASE_URL. The eng
 own settings are `STATEKNOT`; read `stateknot/conf.py` next.
 """
 
+import contextlib
 from pathlib import Path
 from typing import Any
 
@@ -42,7 +43,9 @@ def _database(url: str) -> dict[str, Any]:
         }
         # In memory, other threads and processes of a test would see no rows.
         entry["TEST"] = {"NAME": f"{entry['NAME']}.test"}
-        Path(entry["NAME"]).parent.mkdir(parents=True, exist_ok=True)
+        # Where that cannot be made, opening the database says so; settings must load.
+        with contextlib.suppress(OSError):
+            Path(entry["NAME"]).parent.mkdir(parents=True, exist_ok=True)
     else:
         entry["CONN_MAX_AGE"] = 600
         entry["CONN_HEALTH_CHECKS"] = True

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 @admin.register(AuditReport)
-class AuditReportAdmin(admin.ModelAdmin):
+class AuditReportAdmin(admin.ModelAdmin):  # type: ignore[type-arg]  # none at run time
     """Lists reports; a report page shows every package with its verdict."""
 
     list_display = ("created_at", "status", "packages", "open_questions", "verdicts")

@@ -72,6 +72,11 @@ def select_required(
     return present, absent
 
 
+def is_absent(finding: Finding) -> bool:
+    """Say whether the finding is of a package that is named, yet not installed."""
+    return finding.strategy == NOT_INSTALLED
+
+
 def _is_pinned_version(version: str, pin: str) -> bool:
     """Compare as far as an audit needs it: 5.2 is 5.2.0, 2.1+cu118 satisfies 2.1."""
     if not pin:

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import socket
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from django.contrib.auth import authenticate
 
-from project.audit.demo.operator import reset_operator
+from project.audit.demo.locks import FileLock
+from project.audit.demo.operator import NAME, reset_operator
 from project.audit.demo.packages import make_own_terms, make_unreadable
 from project.audit.demo.progress import Look, describe
+from project.audit.demo.server import HOST, claimed_place
 from project.audit.demo.summary import summarise
 from project.audit.inspection import inspect_package
 from project.audit.models import AuditReport
@@ -44,33 +48,95 @@ def test_demo_packages_are_written_anew_at_a_second_start(tmp_path: Path) -> Non
 @pytest.mark.django_db
 def test_operator_gets_a_new_password_at_each_start() -> None:
     """The printed one always works, the one before no longer."""
-    name, first = reset_operator()
-    same_name, second = reset_operator()
-    assert (name, first != second) == (same_name, True)
-    assert authenticate(username=name, password=first) is None
-    user = authenticate(username=name, password=second)
+    first, second = reset_operator(), reset_operator()
+    assert authenticate(username=NAME, password=first) is None
+    user = authenticate(username=NAME, password=second)
     assert user is not None
     assert user.is_superuser
 
 
+def test_lock_is_taken_alone_by_one_or_shared_by_many(tmp_path: Path) -> None:
+    """Whoever shares it keeps the next one from having it alone."""
+    first, second, third = (FileLock(tmp_path / "new" / "lock") for _ in range(3))
+    assert first.take_alone()
+    assert not second.take_alone()
+    first.share()
+    second.share()
+    assert not third.take_alone()
+    first.close()
+    second.close()
+    assert third.take_alone()
+    third.close()
+
+
+def test_two_demos_claim_two_ports_before_either_listens(tmp_path: Path) -> None:
+    """A port is free until its server is up, which takes seconds."""
+    with claimed_place(tmp_path) as first, claimed_place(tmp_path) as second:
+        assert first.port < second.port
+        assert first.log_dir != second.log_dir
+    with claimed_place(tmp_path) as third:
+        assert third == first
+
+
+def test_claim_passes_over_a_port_in_use(tmp_path: Path) -> None:
+    """Whatever listens there is none of the demo's business."""
+    with claimed_place(tmp_path) as place:
+        taken = place.port
+    with socket.create_server((HOST, taken)), claimed_place(tmp_path) as place:
+        assert place.port > taken
+
+
 def test_describe_of_an_unchanged_look_is_silent() -> None:
     """Polling prints nothing twice."""
-    now = Look(status="running", pending=(("inspect", 3),))
+    now = Look(status="running", pending=("inspect",))
     assert describe(now, now) == []
 
 
 def test_describe_names_what_is_being_done() -> None:
     """The pending nodes, in words."""
-    before = Look(status="running", pending=(("collect", 1),))
-    now = Look(status="running", pending=(("inspect", 3),))
+    before = Look(status="running", pending=("collect",))
+    now = Look(status="running", pending=("inspect",), packages=3)
     (line,) = describe(before, now)
     assert line.startswith("inspecting 3 packages")
+
+
+def test_describe_counts_while_packages_are_inspected() -> None:
+    """A long superstep shows that it moves."""
+    before = Look(status="running", pending=("inspect",), packages=300)
+    now = replace(before, inspected=120)
+    assert describe(before, now) == ["120 of 300 inspected"]
+
+
+def test_describe_of_a_retry_says_what_is_left() -> None:
+    """Results beside the failed one are kept."""
+    before = Look(status="failed", pending=("inspect",), packages=33, inspected=32)
+    assert describe(before, replace(before, status="pending")) == [
+        "going on: inspecting 1 package again, other results are kept"
+    ]
+
+
+def test_describe_of_a_first_report_tells_inspected_from_absent() -> None:
+    """A package that is not installed was not inspected."""
+    before = Look(status="running", pending=("inspect",), packages=2)
+    now = Look(status="completed", packages=2, inspected=2, absent=1, reported=True)
+    assert describe(before, now) == [
+        "2 packages inspected, 1 not installed",
+        "first report written",
+        "the run is completed",
+    ]
 
 
 def test_describe_of_a_failure_says_node_with_error() -> None:
     """The message is the node's own, which tells what to do."""
     now = Look(status="failed", failure="inspect: damaged")
-    assert describe(None, now) == ["stopped: inspect: damaged"]
+    assert describe(None, now) == ["stopped at inspect: damaged"]
+
+
+def test_describe_of_an_edited_state_asks_for_the_retry() -> None:
+    """The failure is not told again: the person is repairing it."""
+    before = Look(status="failed", failure="inspect: damaged")
+    now = replace(before, checkpoint="2", edited=True)
+    assert describe(before, now) == ["the state was edited; retry the run to go on"]
 
 
 def test_describe_of_questions_lists_them() -> None:
@@ -82,10 +148,18 @@ def test_describe_of_questions_lists_them() -> None:
     ]
 
 
+def test_describe_of_an_answer_says_what_is_left() -> None:
+    """The questions that are left were listed before."""
+    before = Look(status="interrupted", questions=("One?", "Two?"))
+    now = replace(before, questions=("Two?",))
+    assert describe(before, now) == ["answered; 1 question left"]
+
+
 def test_summary_counts_licences_with_the_rare_ones_together() -> None:
     """Most frequent first, a dozen lines, the rest in one."""
-    rows = [{"licence": "MIT"}] * 3 + [{"licence": ""}] * 2
-    rows += [{"licence": f"Rare-{n:02}"} for n in range(14)]
+    rows = [{"licence": "MIT", "verdict": "allowed"}] * 3
+    rows += [{"licence": "", "verdict": "open"}] * 2
+    rows += [{"licence": f"Rare-{n:02}", "verdict": "allowed"} for n in range(14)]
     report = AuditReport(
         status="draft",
         packages=19,
@@ -102,3 +176,18 @@ def test_summary_counts_licences_with_the_rare_ones_together() -> None:
     assert lines[1:3] == ["     3  MIT", "     2  unknown"]
     assert lines[13] == "     4  of 4 other licences"
     assert lines[-3:] == ["Open questions: 2", "CSV:  /a.csv", "JSON: /a.json"]
+
+
+def test_summary_of_nothing_installed_names_no_licence() -> None:
+    """A package that is not there has no unknown licence."""
+    report = AuditReport(
+        status="final",
+        packages=1,
+        open_questions=0,
+        by_verdict={"not installed": 1},
+        rows=[{"licence": "", "verdict": "not installed"}],
+    )
+    assert summarise(report)[:2] == [
+        "Report (final): 1 package, 1 not installed",
+        "Open questions: 0",
+    ]

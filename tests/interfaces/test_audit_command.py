@@ -32,6 +32,14 @@ def test_demo_with_a_malformed_input_names_file_with_line(tmp_path: Path) -> Non
         call_command("stateknot_demo", "--input", str(file))
 
 
+def test_demo_with_an_input_without_packages_says_so(tmp_path: Path) -> None:
+    """An audit of nothing is a mistake, not a good result."""
+    file = tmp_path / "requirements.txt"
+    file.write_text("# nothing yet\n")
+    with pytest.raises(CommandError, match=r"requirements\.txt: names no package"):
+        call_command("stateknot_demo", "--input", str(file))
+
+
 def run_once(environment: dict[str, str], *arguments: str) -> tuple[int, str]:
     """Run the demo to its end; returns exit code and output, checks for leftovers."""
     mark = {"AUDIT_TEST": uuid.uuid4().hex}

@@ -14,12 +14,12 @@ NAME = "operator"
 PASSWORD_BYTES = 9
 
 
-def reset_operator() -> tuple[str, str]:
-    """Make the operator, or give the existing one a new password: (name, password)."""
+def reset_operator() -> str:
+    """Make the operator, or give the existing one a new password; returns it."""
     password = secrets.token_urlsafe(PASSWORD_BYTES)
     users = get_user_model()._default_manager
     user, _created = users.get_or_create(username=NAME)
     user.is_staff = user.is_superuser = user.is_active = True
     user.set_password(password)
     user.save()
-    return NAME, password
+    return password

@@ -1,7 +1,7 @@
 """A run's progress in a newcomer's words: what is new between two looks at it.
 
-`describe` is pure; `look` asks StateKnot's selectors and nothing else. When to look,
-and when to stop, is the command's business.
+`describe` is pure; `look` only reads. When to look, and when to stop, is the command's
+business.
 """
 
 from __future__ import annotations
@@ -10,12 +10,13 @@ from collections import Counter
 from dataclasses import dataclass
 from typing import Any
 
+from project.audit.inspection import is_absent
 from project.audit.state import Audit
+from stateknot.models import NodeAttempt
 from stateknot.selectors import get_run, get_state
 
 DOING = {
     "collect": "listing the installed packages",
-    "inspect": "inspecting {count} packages, each in an activation of its own",
     "draft": "writing a first report",
     "approve": "putting together what a person must decide",
     "report": "writing the final report",
@@ -26,13 +27,19 @@ DOING = {
 class Look:
     """What one look at a run found.
 
-    `questions` are the open ones, `failure` is empty unless the run stopped at one,
-    `pending` counts the activations due by node.
+    `checkpoint` names the newest boundary and `edited` says that a person wrote it.
+    `pending` are the nodes that are due. Of `packages` installed ones, `inspected` are
+    done; `absent` ones are not installed. `questions` are the open ones, `failure` is
+    empty unless the run stopped at one.
     """
 
     status: str
+    checkpoint: str = ""
+    edited: bool = False
+    pending: tuple[str, ...] = ()
+    packages: int = 0
     inspected: int = 0
-    pending: tuple[tuple[str, int], ...] = ()
+    absent: int = 0
     questions: tuple[str, ...] = ()
     failure: str = ""
     reported: bool = False
@@ -45,20 +52,24 @@ class Look:
 
 def look(run_id: str, thread_id: str) -> Look:
     """Look at the run and its newest boundary."""
-    status = str(get_run(run_id).status)
+    run = get_run(run_id)
     snapshot = get_state(thread_id)
     if snapshot is None:
-        return Look(status=status)
+        return Look(status=str(run.status))
     values: Any = snapshot.values
     audit = values if isinstance(values, Audit) else Audit.model_validate(values)
+    due = Counter(snapshot.next_nodes)
+    absent = sum(map(is_absent, audit.findings))
     return Look(
-        status=status,
-        inspected=len(audit.findings),
-        pending=tuple(Counter(snapshot.next_nodes).items()),
-        questions=tuple(
-            interrupt.payload["question"] for interrupt in snapshot.pending_interrupts
-        ),
-        failure=_describe_failure(snapshot.metadata) if status == "failed" else "",
+        status=str(run.status),
+        checkpoint=snapshot.config["checkpoint_id"],
+        edited=snapshot.metadata["source"] == "update",
+        pending=tuple(due),
+        packages=len(audit.findings) - absent + due["inspect"],
+        inspected=_count_inspected(run_id),
+        absent=absent,
+        questions=tuple(i.payload["question"] for i in snapshot.pending_interrupts),
+        failure=_describe_failure(run) if run.status == "failed" else "",
         reported=audit.report is not None,
     )
 
@@ -69,32 +80,61 @@ def describe(before: Look | None, now: Look) -> list[str]:
         return []
     lines = []
     if before and now.reported and not before.reported:
-        lines.append(f"{now.inspected} packages inspected, first report written")
+        absent = f", {now.absent} not installed" if now.absent else ""
+        lines.append(f"{count(now.packages, 'package')} inspected{absent}")
+        lines.append("first report written")
     if now.is_at_rest:
-        return [*lines, *_describe_rest(now)]
+        return [*lines, *_describe_rest(before, now)]
+    if "inspect" in now.pending:
+        return [*lines, _describe_inspection(before, now)]
     if before is None or before.pending != now.pending:
-        lines += [
-            DOING[node].format(count=count)
-            for node, count in now.pending
-            if node in DOING
-        ]
+        lines += [DOING[node] for node in now.pending if node in DOING]
     return lines
 
 
-def _describe_rest(now: Look) -> list[str]:
+def _describe_inspection(before: Look | None, now: Look) -> str:
+    """Say how many are left at the beginning or after a repair, then how many are done.
+
+    Results that were found beside a failed inspection are kept, so that only what is
+    left is inspected again.
+    """
+    if before and before.pending == now.pending and not before.is_at_rest:
+        return f"{now.inspected} of {now.packages} inspected"
+    if now.inspected:
+        left = count(now.packages - now.inspected, "package")
+        return f"going on: inspecting {left} again, other results are kept"
+    return (
+        f"inspecting {count(now.packages, 'package')}, each in an activation of its own"
+    )
+
+
+def _describe_rest(before: Look | None, now: Look) -> list[str]:
     if now.status == "failed":
-        return [f"stopped: {now.failure}"]
+        if now.edited:
+            return ["the state was edited; retry the run to go on"]
+        return [f"stopped at {now.failure}"]
     if now.status == "interrupted":
+        left = count(len(now.questions), "question")
+        if before and 0 < len(now.questions) < len(before.questions):
+            return [f"answered; {left} left"]
         asked = [f"  {question}" for question in now.questions]
-        return [f"waiting for a person: {_count(len(now.questions))}", *asked]
+        return [f"waiting for a person: {left}", *asked]
     return [f"the run is {now.status}"]
 
 
-def _describe_failure(metadata: dict[str, Any]) -> str:
-    error = metadata.get("error") or {}
-    message = error.get("message", "") if isinstance(error, dict) else str(error)
-    return f"{metadata.get('failed_node')}: {message}"
+def _describe_failure(run: Any) -> str:
+    message = (run.error or {}).get("message", "no reason given")
+    return f"{run.failed_node}: {message}"
 
 
-def _count(number: int) -> str:
-    return f"{number} question{'' if number == 1 else 's'}"
+def _count_inspected(run_id: str) -> int:
+    """Count finished inspections, those of the superstep under way as well."""
+    done = NodeAttempt.objects.filter(
+        run_id=run_id, node_id="inspect", status="succeeded"
+    )
+    return done.values("activation_id").distinct().count()
+
+
+def count(number: int, noun: str) -> str:
+    """Give a number with its noun in the right form."""
+    return f"{number} {noun}{'' if number == 1 else 's'}"

@@ -8,6 +8,9 @@ from __future__ import annotations
 from collections import Counter
 from typing import TYPE_CHECKING
 
+from project.audit.demo.progress import count
+from project.audit.review import NOT_INSTALLED
+
 if TYPE_CHECKING:
     from project.audit.models import AuditReport
 
@@ -16,10 +19,10 @@ LICENCES_SHOWN = 12
 
 def summarise(report: AuditReport) -> list[str]:
     """Say counts by verdict and licence, open questions, and where the files are."""
-    verdicts = ", ".join(f"{n} {verdict}" for verdict, n in report.by_verdict.items())
+    counts = [f"{n} {verdict}" for verdict, n in report.by_verdict.items()]
     return [
         f"Report ({report.get_status_display()}): "
-        f"{report.packages} packages, {verdicts}",
+        + ", ".join([count(report.packages, "package"), *counts]),
         *(f"  {number:4}  {name}" for name, number in _count_licences(report)),
         f"Open questions: {report.open_questions}",
         f"CSV:  {report.csv_file}",
@@ -28,7 +31,8 @@ def summarise(report: AuditReport) -> list[str]:
 
 
 def _count_licences(report: AuditReport) -> list[tuple[str, int]]:
-    counts = Counter(row["licence"] or "unknown" for row in report.rows)
+    installed = [row for row in report.rows if row["verdict"] != NOT_INSTALLED]
+    counts = Counter(row["licence"] or "unknown" for row in installed)
     ranked = sorted(counts.items(), key=lambda item: (-item[1], item[0]))
     shown, rest = ranked[:LICENCES_SHOWN], ranked[LICENCES_SHOWN:]
     if rest:

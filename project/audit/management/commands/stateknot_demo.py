@@ -6,23 +6,32 @@ It puts the parts of `project/audit/demo/` in order and prints. The job itself s
 
 from __future__ import annotations
 
+import logging
 import sys
 from argparse import RawDescriptionHelpFormatter
+from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+from zlib import crc32
 
 from django.conf import settings
 from django.core.management import call_command
 from django.core.management.base import BaseCommand, CommandError
-from django.db import connection
+from django.db import DatabaseError, connection
 from django.urls import reverse
 from django.utils import timezone
 
-from project.audit.demo.operator import reset_operator
+from project.audit.demo.locks import FileLock
+from project.audit.demo.operator import NAME, reset_operator
 from project.audit.demo.packages import make_own_terms, make_unreadable
 from project.audit.demo.progress import Look, describe, look
-from project.audit.demo.server import HOST, ServerError, find_port, running_server
+from project.audit.demo.server import (
+    ServerError,
+    claimed_place,
+    require_alive,
+    running_server,
+)
 from project.audit.demo.summary import summarise
 from project.audit.inputs import InputFileError, read_requirements
 from project.audit.models import AuditReport
@@ -32,6 +41,7 @@ from stateknot.services import start_run
 if TYPE_CHECKING:
     from argparse import ArgumentParser
 
+    from project.audit.demo.server import Place
     from stateknot.management.supervision.child import Child
 
 LOOK_SECONDS = 0.3
@@ -42,13 +52,14 @@ examples:
 
 exit codes:
   0  ended with Ctrl-C; with --once, the run has completed or waits for a person
-  1  nothing could be started; with --once, the run failed
+  1  nothing could be started, web or worker ended by itself; with --once, the run
+     failed or was not awaited
 """
 HINTS = {
-    "failed": "To go on: open the run's page, edit the state as it says there, retry.",
-    "interrupted": "To go on: open the run's page and answer there, yes or no.",
-    "completed": "The audit has ended. The pages stay up until Ctrl-C.",
-    "cancelled": "The audit was cancelled. The pages stay up until Ctrl-C.",
+    "failed": "To go on, open the run's page, edit the state as it says above, retry.",
+    "interrupted": "To go on, open the run's page and answer there.",
+    "completed": "The audit has ended. Its report stands in the admin:",
+    "cancelled": "The audit was cancelled.",
 }
 
 
@@ -82,28 +93,36 @@ class Command(BaseCommand):
 
     def handle(self, *args: Any, **options: Any) -> None:
         """Run until Ctrl-C, or until the run is at rest."""
-        state = self._prepare_input(options["input"], once=options["once"])
-        call_command("migrate", interactive=False, verbosity=0)
+        once = options["once"]
         try:
-            port = find_port()
             with SignalInbox() as inbox:
-                self._introduce(port)
-                with running_server(port, _log_dir(port), inbox) as server:
-                    last = self._audit(state, server, inbox, port, options["once"])
-        except ServerError as error:
+                state = self._prepare_input(options["input"], once=once)
+                last = self._serve(state, inbox, once=once)
+        except (InputFileError, ServerError) as error:
             raise CommandError(str(error)) from error
+        except OSError as error:
+            raise CommandError(
+                f"{error.filename}: {error.strerror}; the demo keeps its files under "
+                f"{settings.VAR_DIR}, let this user write there"
+            ) from error
+        except DatabaseError as error:
+            raise CommandError(
+                f"the database {_name_database()} cannot be used: {error}"
+            ) from error
         self._say("", "Ended; no process is left.")
-        if options["once"] and last.status not in {"completed", "interrupted"}:
+        if once and (last is None or last.status not in {"completed", "interrupted"}):
             sys.exit(1)
 
     def _prepare_input(self, file: Path | None, *, once: bool) -> dict[str, Any]:
         """Check the input before anything is started; give the run's first state."""
         if file is not None:
-            try:
-                count = len(read_requirements(file))
-            except InputFileError as error:
-                raise CommandError(str(error)) from error
-            self._say(f"Licence audit of the {count} packages named in {file}.")
+            count = len(read_requirements(file))
+            if not count:
+                raise InputFileError(
+                    f"{file}: names no package; write one name==version a line, or "
+                    "give no file to audit this environment"
+                )
+            self._say(f"Licence audit of the packages named in {file}: {count}.")
             return {"requirements": str(file.resolve())}
         self._say(f"Licence audit of the Python packages in {sys.prefix}.")
         root = settings.VAR_DIR / "demo-packages"
@@ -116,16 +135,28 @@ class Command(BaseCommand):
         self._say(f"Added {damaged.name}, whose metadata is cut off: you repair it.")
         return {"extra_paths": [str(own.directory), str(damaged.directory)]}
 
-    def _introduce(self, port: int) -> None:
-        name, password = reset_operator()
+    def _serve(
+        self, state: dict[str, Any], inbox: SignalInbox, *, once: bool
+    ) -> Look | None:
+        """Bring everything up, follow one audit; None if it was stopped before."""
+        logs = settings.VAR_DIR / "log"
+        with closing(_lock_database(logs)) as lock, claimed_place(logs) as place:
+            _log_to(place.log_dir / "demo.log")
+            password = _prepare_database(lock)
+            self._introduce(place, password)
+            with running_server(place, inbox) as server:
+                if inbox.stops:
+                    return None
+                return self._audit(state, server, inbox, place, once=once)
+
+    def _introduce(self, place: Place, password: str | None) -> None:
         self._say(
             "",
-            f"Admin     http://{HOST}:{port}/admin/",
-            f"Name      {name}",
-            f"Password  {password}",
-            f"Database  {connection.settings_dict['NAME']}",
-            f"Logs      {_log_dir(port)}",
-            "",
+            f"Admin     {place.origin}/admin/",
+            f"Name      {NAME}",
+            f"Password  {password or 'as the demo that is up already has printed'}",
+            f"Database  {_name_database()}",
+            f"Logs      {place.log_dir}",
         )
 
     def _audit(
@@ -133,38 +164,41 @@ class Command(BaseCommand):
         state: dict[str, Any],
         server: Child,
         inbox: SignalInbox,
-        port: int,
+        place: Place,
+        *,
         once: bool,
     ) -> Look:
-        audit = self._start(state, port)
-        last = self._follow(audit, server, inbox, once=once)
-        self._summarise(audit)
-        return last
-
-    def _start(self, state: dict[str, Any], port: int) -> _Audit:
-        thread_id = f"audit-{timezone.now():%Y%m%d-%H%M%S-%f}"
-        run = start_run("project.audit", state, thread_id=thread_id)
-        address = reverse("admin:stateknot_run_change", args=[run.pk])
-        page = f"http://{HOST}:{port}{address}"
-        self._say(f"Run       {page}", "")
-        return _Audit(run_id=str(run.pk), thread_id=thread_id, page=page)
-
-    def _follow(
-        self, audit: _Audit, server: Child, inbox: SignalInbox, *, once: bool
-    ) -> Look:
-        """Print what is new until a stop signal or, with `once`, until it rests."""
+        audit = self._start(state, place)
         seen: Look | None = None
         while True:
             now = look(audit.run_id, audit.thread_id)
             self._tell(describe(seen, now))
             if now != seen and now.is_at_rest and not once:
-                self._say("", HINTS[now.status], f"  {audit.page}", "")
+                self._rest(audit, seen, now)
             seen = now
             if inbox.stops or (once and now.is_at_rest):
-                return now
-            if server.exit_code is not None:
-                raise ServerError("web or worker ended by itself; see the logs above")
+                break
+            require_alive(server, place)
             inbox.wait(LOOK_SECONDS)
+        if once or not now.is_at_rest:
+            self._summarise(audit)
+        return now
+
+    def _start(self, state: dict[str, Any], place: Place) -> _Audit:
+        thread_id = f"audit-{timezone.now():%Y%m%d-%H%M%S-%f}"
+        run = start_run("project.audit", state, thread_id=thread_id)
+        address = reverse("admin:stateknot_run_change", args=[run.pk])
+        page = f"{place.origin}{address}"
+        self._say(f"Run       {page}", "")
+        return _Audit(run_id=str(run.pk), thread_id=thread_id, page=page)
+
+    def _rest(self, audit: _Audit, before: Look | None, now: Look) -> None:
+        """Say what a person can do now, once for each kind of rest."""
+        if before and before.status == now.status:
+            return
+        if now.status == "completed":
+            self._summarise(audit)
+        self._say("", HINTS[now.status], f"  {audit.page}", "Ctrl-C ends the demo.", "")
 
     def _summarise(self, audit: _Audit) -> None:
         report = AuditReport.objects.filter(run_id=audit.run_id).first()
@@ -182,6 +216,34 @@ class Command(BaseCommand):
         self.stdout.flush()
 
 
-def _log_dir(port: int) -> Path:
-    """Give each demo of a machine a directory of its own."""
-    return Path(settings.VAR_DIR) / "log" / f"port-{port}"
+def _lock_database(directory: Path) -> FileLock:
+    """Give the lock that the demos on one database share while they are up."""
+    database = connection.settings_dict
+    identity = "|".join(str(database[key]) for key in ("HOST", "PORT", "NAME"))
+    return FileLock(directory / f"database-{crc32(identity.encode()):08x}.lock")
+
+
+def _prepare_database(lock: FileLock) -> str | None:
+    """Migrate and give the operator a new password; returns it.
+
+    None while another demo is up on this database: the password it has printed must
+    stay good, and so must the sessions that began with it.
+    """
+    is_first = lock.take_alone()
+    if not is_first:
+        lock.share()
+    call_command("migrate", interactive=False, verbosity=0)
+    password = reset_operator() if is_first else None
+    lock.share()
+    return password
+
+
+def _name_database() -> str:
+    return str(connection.settings_dict["NAME"])
+
+
+def _log_to(file: Path) -> None:
+    """Send this process's log into a file: the terminal is for the newcomer."""
+    form = "%(asctime)s %(levelname)s %(name)s %(message)s"
+    handler = logging.FileHandler(file, delay=True)
+    logging.basicConfig(handlers=[handler], format=form, force=True)
