@@ -126,10 +126,18 @@ def test_fold_order_does_not_depend_on_who_is_first(order: tuple[str, ...]) -> N
 
 
 def test_concurrency_stays_under_its_cap() -> None:
-    """Scenario 38: two meet at the barrier, and never a third."""
+    """Scenario 38: two meet at the barrier; a third, given time to come, does not."""
     pair = threading.Barrier(2, timeout=PATIENCE)
+    third = threading.Event()
     room = Room()
-    graph = fan_of_sends(room.handler(pair.wait), range(4)).compile()
+
+    def meet() -> None:
+        pair.wait()
+        if room.inside > 2:
+            third.set()
+        third.wait(0.2)
+
+    graph = fan_of_sends(room.handler(meet), range(4)).compile()
     graph.with_parallel(max_concurrency=2).run({})
     assert room.most == 2
 

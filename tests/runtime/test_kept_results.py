@@ -132,6 +132,23 @@ def test_question_outlives_several_failures(checkpointer: Any) -> None:
     assert (graph.retry("t").is_interrupted, asker.calls) == (True, 1)
 
 
+def test_question_of_the_lower_index_comes_first(checkpointer: Any) -> None:
+    """Decision 3: also where it was asked later, after a retry."""
+    flaky, asker = Flaky("a"), Asker("a?")
+
+    def fails_then_asks(state: Tally, ctx: Any) -> Any:
+        return flaky(state) if flaky.calls == 0 else asker(state, ctx)
+
+    graph = kept(checkpointer, a=fails_then_asks, b=Asker("b?"))
+    fail(graph)
+    paused = graph.retry("t")
+    assert [question.payload for question in paused.interrupts] == ["a?", "b?"]
+    listed = graph.get_state("t").pending_interrupts
+    assert [question.payload for question in listed] == ["a?", "b?"]
+    graph.resume("t", Command(resume=1))
+    assert graph.resume("t", Command(resume=2)).state.log == ["a=1", "b=2"]
+
+
 def test_answered_node_that_fails_keeps_its_answer(checkpointer: Any) -> None:
     """Decision 3: the answer is bound to the activation, so a retry sees it."""
     asker, flaky = Asker(), Flaky("", failures=1)
@@ -168,6 +185,26 @@ def test_branch_from_before_a_result_runs_its_node(checkpointer: Any) -> None:
     first = graph.get_state_history("t")[-1].config["checkpoint_id"]
     branch = graph.resume_from("t", ResumeTarget.checkpoint(first))
     assert (branch.state.log, quick.calls) == (["a", "quick"], 2)
+
+
+def test_branch_from_a_question_asks_it_again(checkpointer: Any) -> None:
+    """Decision 3: the answer came after that checkpoint, so there it is open."""
+    asker = Asker()
+    graph = kept(checkpointer, a=asker)
+    paused = graph.run_with_thread("t", {})
+    graph.resume("t", Command(resume=1))
+    target = ResumeTarget.checkpoint(paused.checkpoint_id)
+    assert graph.resume_from("t", target).is_interrupted
+    assert graph.resume("t", Command(resume=8)).state.log == ["a=8"]
+
+
+def test_question_is_closed_by_the_boundary_that_folds(checkpointer: Any) -> None:
+    """Decision 3: nothing of an answered question is left for the run."""
+    graph = kept(checkpointer, a=Asker())
+    graph.run_with_thread("t", {})
+    assert len(checkpointer.list_waits("t")) == 1
+    graph.resume("t", Command(resume=1))
+    assert checkpointer.list_waits("t") == []
 
 
 def test_manual_write_keeps_a_kept_result(checkpointer: Any) -> None:

@@ -151,10 +151,12 @@ class TwoAskers:
 
     def __init__(self, checkpointer: Any) -> None:
         self.a, self.b, self.x = Asker("a?"), Asker("b?"), Counted(note("x"))
-        builder = add_fan(new_builder(), {"a": self.a, "b": self.b})
-        builder.add_node("x", self.x).add_edge("a", "x")
-        self.graph = compiled(builder, checkpointer, is_parallel=True)
+        self.graph = compiled(self.draft(), checkpointer, is_parallel=True)
         self.asked = self.graph.run_with_thread("t", {}).interrupts
+
+    def draft(self) -> Any:
+        builder = add_fan(new_builder(), {"a": self.a, "b": self.b})
+        return builder.add_node("x", self.x).add_edge("a", "x")
 
     @property
     def open_payloads(self) -> list[Any]:
@@ -190,6 +192,16 @@ def test_questions_are_answered_in_any_order(checkpointer: Any) -> None:
     done = askers.graph.resume("t", Command(resume=1))
     assert done.state.log == ["a=1", "b=2", "x"]
     assert (askers.a.calls, askers.b.calls) == (2, 2)
+
+
+def test_later_answer_is_taken_in_a_sequential_step(checkpointer: Any) -> None:
+    """Replaces scenario 101: how the step is run does not matter for its answers."""
+    askers = TwoAskers(checkpointer)
+    sequential = askers.draft().compile().with_checkpointer(checkpointer)
+    sequential.resume("t", Command(answers={askers.asked[1].id: 2}))
+    assert (askers.a.calls, askers.b.calls) == (1, 2)
+    done = sequential.resume("t", Command(resume=1))
+    assert done.state.log == ["a=1", "b=2", "x"]
 
 
 def test_questions_are_answered_at_once(checkpointer: Any) -> None:

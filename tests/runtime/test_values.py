@@ -152,6 +152,25 @@ def test_change_in_place_reaches_nobody(
     assert values == [[1], [1]]
 
 
+def merge_in_place(old: dict[str, int], new: dict[str, int]) -> dict[str, int]:
+    old.update(new)
+    return old
+
+
+class Shelf(BaseModel):
+    stock: Annotated[dict[str, int], merge_in_place] = {}
+
+
+def test_reducer_that_works_in_place_is_stored(checkpointer: Any) -> None:
+    """ST-07: it is given a copy, so that old checkpoints and the change both stand."""
+    builder = add_fan(new_builder(state=Shelf), {"a": lambda _s: {"stock": {"a": 1}}})
+    builder.add_node("b", lambda _s: {"stock": {"b": 2}}).add_edge("a", "b")
+    graph = builder.compile().with_checkpointer(checkpointer)
+    graph.run_with_thread("t", {})
+    stock = [snapshot.values.stock for snapshot in graph.get_state_history("t")]
+    assert stock == [{"a": 1, "b": 2}, {"a": 1}, {}]
+
+
 def test_returned_value_can_be_changed_without_effect(checkpointer: Any) -> None:
     """ST-07: what a node returned is its own again afterwards."""
     shared = [1]
