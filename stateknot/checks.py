@@ -51,8 +51,8 @@ def check_sqlite(**_: Any) -> list[CheckMessage]:
         return []
     return [
         Error(
-            f"SQLite database {alias!r} has transaction_mode {mode!r}: two workers could "
-            "read the same row before either writes.",
+            f"SQLite database {alias!r} has transaction_mode {mode!r}: two workers "
+            "could read the same row before either writes.",
             hint="Set DATABASES[...]['OPTIONS']['transaction_mode'] to 'IMMEDIATE'.",
             id="stateknot.E003",
         )

@@ -27,7 +27,7 @@ class EngineSettings(pydantic.BaseModel):
     database: str = "default"
     """Alias of the database that holds the engine's tables."""
     lease_seconds: float = pydantic.Field(default=30.0, ge=1)
-    """How long a driver holds a run without renewing; a lost worker's run waits it out."""
+    """How long a driver holds a run unrenewed; a lost worker's run waits it out."""
     quantum_supersteps: int = pydantic.Field(default=200, ge=1)
     """Supersteps of one drive before a worker gives the run back to the queue."""
     quantum_seconds: float = pydantic.Field(default=60.0, gt=0)

@@ -1,4 +1,4 @@
-"""What django-q2 calls. A task takes one id and returns None; every outcome is a row."""
+"""What django-q2 calls: a task takes one id and returns None; outcomes are rows."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from django.db import transaction
 
 from stateknot.conf import get_settings
 from stateknot.errors import RevisionMismatchError
-from stateknot.runtime.drive import Quantum
+from stateknot.runtime.budget import Quantum
 from stateknot.runtime.waking import wake
 from stateknot.runtime.worker import drive_run
 from stateknot.storage import DjangoCheckpointer

@@ -54,3 +54,6 @@ MAXIMUM_SUPERSTEPS: Final = 2**63 - 1
 
 MAXIMUM_ITERATIONS: Final = 1_024
 """Iterations of one composed loop: each becomes nodes, so the node ceiling binds."""
+
+MAXIMUM_THREAD_ID: Final = 255
+"""Characters of a thread id: what an indexed database column holds everywhere."""

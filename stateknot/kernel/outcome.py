@@ -8,15 +8,17 @@ form is `result_codec.py`'s. Read `superstep.py` for what is decided from them.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from datetime import timedelta
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from pydantic import BaseModel
-from pydantic_core import PydanticSerializationError, to_jsonable_python
+from pydantic import BaseModel, TypeAdapter
+from pydantic_core import to_jsonable_python
 
 from stateknot.errors import SerializationError, StateError
 from stateknot.kernel.commands import Command, Interrupt, Send, Timer
-from stateknot.kernel.profile import check_profile
+from stateknot.kernel.limits import MAXIMUM_VALUE_BYTES
+from stateknot.kernel.profile import check_profile, check_size, encode
 from stateknot.kernel.vocabulary import UNSET, JsonValue, Unset
 
 if TYPE_CHECKING:
@@ -57,7 +59,6 @@ class Deferred:
     """A failed attempt whose next try is too far away for a process to sleep."""
 
     delay_seconds: float
-    failure: NodeFailure
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -69,15 +70,16 @@ Outcome: TypeAlias = Completed | Asked | Failed | Deferred | NotRun
 
 
 def to_json_value(value: Any, path: str) -> JsonValue:
-    """`value` as JSON, checked against the value profile.
+    """`value` as JSON that shares nothing with it, checked for profile and size.
 
     Raises SerializationError when it has no JSON form.
     """
     try:
         plain = to_jsonable_python(value)
-    except (PydanticSerializationError, ValueError) as error:
+    except Exception as error:
         raise SerializationError(f"{path}: {error}", path=path) from error
     check_profile(plain, path)
+    check_size(encode(plain), path, MAXIMUM_VALUE_BYTES)
     return plain
 
 
@@ -89,6 +91,7 @@ def read_result(node_id: str, result: Any) -> Completed | Asked:
     if isinstance(result, Interrupt):
         return Asked(interrupts=(_question(node_id, result),))
     if isinstance(result, Timer):
+        _check_timer(node_id, result)
         return Completed(goto=_read_goto(node_id, result.goto), timer=result)
     if isinstance(result, Command):
         return _read_command(node_id, result)
@@ -100,6 +103,17 @@ def read_result(node_id: str, result: Any) -> Completed | Asked:
         f"node {node_id!r} returned a {type(result).__name__}; return None, a mapping "
         "of state fields, a model, a Command, an Interrupt or a Timer"
     )
+
+
+def _check_timer(node_id: str, timer: Timer) -> None:
+    until: Any = timer.until
+    if isinstance(until, timedelta):
+        return
+    if until.utcoffset() is None:
+        raise StateError(
+            f"node {node_id!r} set a timer until {until!r}; give a timedelta, or a "
+            "datetime with a time zone"
+        )
 
 
 def _read_command(node_id: str, command: Command) -> Completed:
@@ -156,21 +170,38 @@ def _questions(node_id: str, items: Sequence[Any]) -> tuple[Interrupt, ...]:
 
 
 def _question(node_id: str, item: Interrupt) -> Interrupt:
-    payload = to_json_value(item.payload, f"the question of {node_id!r}")
-    default = item.default
-    if item.expires_in is not None and default is UNSET:
+    """The question in the form that is stored: JSON values, and a JSON Schema."""
+    expires, default = item.expires_in, item.default
+    if expires is not None and not isinstance(expires, timedelta):
+        raise StateError(
+            f"node {node_id!r} asks a question with expires_in={expires!r}; give a "
+            "timedelta"
+        )
+    if expires is not None and default is UNSET:
         raise StateError(
             f"node {node_id!r} asks a question that expires without a default; give "
             "default=, the answer that counts when nobody answers in time"
         )
     if default is not UNSET:
         default = to_json_value(default, f"the default answer of {node_id!r}")
-    return Interrupt(
-        payload,
-        schema=item.schema,
-        key=item.key,
-        id=item.id,
-        expires_in=item.expires_in,
+    return replace(
+        item,
+        payload=to_json_value(item.payload, f"the question of {node_id!r}"),
+        schema=_answer_schema(node_id, item.schema),
+        key=None if item.key is None else label_text(item.key),
+        id=None if item.id is None else label_text(item.id),
         default=default,
         node=item.node or node_id,
     )
+
+
+def _answer_schema(node_id: str, schema: Any) -> dict[str, JsonValue] | None:
+    """The JSON Schema of an answer: of a model or a type, or as it was given."""
+    where = f"the answer schema of {node_id!r}"
+    if schema is not None and not isinstance(schema, Mapping):
+        try:
+            schema = TypeAdapter(schema).json_schema()
+        except Exception as error:
+            raise StateError(f"{where}: {error}") from error
+    document: dict[str, JsonValue] | None = to_json_value(schema, where)
+    return document

@@ -1,7 +1,8 @@
 """The rows of the engine.
 
-`revisions` and `runs` hold what changes (revisions, threads, runs); `history` holds what
-never changes once written (checkpoints, closed attempts, closed waits, the journal).
+`revisions` and `runs` hold what changes (revisions, threads, runs); `history` holds
+what never changes once written (checkpoints, closed attempts, closed waits, the
+journal).
 """
 
 from stateknot.models.history import Checkpoint, JournalEvent, NodeAttempt, Wait

@@ -31,7 +31,8 @@ class Checkpoint(models.Model):
 
     `sequence` orders it in its thread and namespace, `lineage` is the sequence of the
     base record of its branch. `changes` and `appends` are JSON objects by field;
-    `record` holds pending activations, joins, metadata and where unchanged fields stand.
+    `record` holds pending activations, joins, metadata and where unchanged fields
+    stand.
     """
 
     id = models.UUIDField(primary_key=True, editable=False)

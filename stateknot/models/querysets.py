@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from datetime import timedelta
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from django.db import models
 from django.db.models.functions import Now
@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from typing import Self
 
 
-class RunQuerySet(models.QuerySet[Any]):
+class RunQuerySet(models.QuerySet["Run"]):
     """Runs by what may be done with them now; times are the database's."""
 
     def runnable(self) -> Self:

@@ -1,7 +1,7 @@
 """Threads and runs: the rows that workers and operators act on.
 
-A run's row is the truth about it: status, head, lease and fence. See Note [One run holds
-a thread].
+A run's row is the truth about it: status, head, lease and fence. See Note [One run
+holds a thread].
 
 Note [One run holds a thread]
 ~~~~~~~~~~~~~~~~~~~~~~~~~~~~~

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from datetime import timedelta
-from typing import TYPE_CHECKING, Any
-
-from pydantic import TypeAdapter
+from typing import TYPE_CHECKING
 
 from stateknot.kernel.records import WaitRecord
 from stateknot.kernel.vocabulary import WaitKind, WaitStatus
@@ -72,7 +70,7 @@ def _question(
         position=place,
         key=question.key,
         payload=question.payload,
-        schema=json_schema_of(question.schema),
+        schema=question.schema,
         default=question.default,
         due_in_seconds=expires.total_seconds() if expires is not None else None,
         namespace=position.run.namespace,
@@ -95,10 +93,3 @@ def _timer(
         due_in_seconds=until.total_seconds() if isinstance(until, timedelta) else None,
         namespace=position.run.namespace,
     )
-
-
-def json_schema_of(schema: Any) -> dict[str, Any] | None:
-    """The JSON Schema of a question's answer: from a model, a type, or as it is."""
-    if schema is None or isinstance(schema, dict):
-        return schema
-    return TypeAdapter(schema).json_schema()

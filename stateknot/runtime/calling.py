@@ -1,7 +1,7 @@
 """Calling a handler: sync in this thread, async on the loop, both within a timeout.
 
-A sync handler cannot be stopped. One that overruns its timeout is given up by the thread
-that waits for it; its own thread may go on, and what it returns is dropped.
+A sync handler cannot be stopped. One that overruns its timeout is given up by the
+thread that waits for it; its own thread may go on, and what it returns is dropped.
 """
 
 from __future__ import annotations

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -64,8 +65,13 @@ class NodeContext:
         self._emit(name, data)
 
     def report_usage(self, **amounts: float) -> None:
-        """Add to what this attempt used (tokens, calls, money), stored with it."""
+        """Add to what this attempt used (tokens, calls, money), stored with it.
+
+        Raises TypeError for an amount that is no finite number.
+        """
         for name, amount in amounts.items():
+            if not isinstance(amount, (int, float)) or not math.isfinite(amount):
+                raise TypeError(f"usage {name}={amount!r} is no finite number")
             self.usage[name] = self.usage.get(name, 0) + amount
 
 

@@ -18,7 +18,6 @@ from stateknot.errors import (
     StateError,
 )
 from stateknot.kernel.failure import NodeFailure
-from stateknot.kernel.outcome import Asked, Completed, Failed
 from stateknot.kernel.routing import with_ids
 from stateknot.kernel.superstep import (
     find_deferred,
@@ -33,6 +32,7 @@ from stateknot.runtime.loop_thread import LoopThread
 from stateknot.runtime.node_runner import NodeRunner
 from stateknot.runtime.position import Position, load_position
 from stateknot.runtime.step_runner import StepResult, StepRunner
+from stateknot.runtime.telling import tell_boundary, tell_outcomes
 
 if TYPE_CHECKING:
     from stateknot.kernel.blueprint import Blueprint
@@ -159,7 +159,7 @@ class Drive:
             joins=position.joins,
             step=step,
         )
-        self._tell_outcomes(plan, step)
+        self.visited += tell_outcomes(self.log, plan, step)
         return self._commit(plan, result, position)
 
     def _defer(
@@ -190,35 +190,6 @@ class Drive:
         nothing = StepResult(outcomes=[])
         return self._defer(left, nothing, position)
 
-    def _tell_outcomes(self, plan: SuperstepPlan, step: int) -> None:
-        """Events of what was folded, and of the activation that decided."""
-        for activation, outcome in plan.done:
-            self.visited.append(activation.node)
-            if outcome.update is not None:
-                self.log.tell("state.updated", step=step, node=activation.node)
-            self.log.tell("node.completed", step=step, node=activation.node)
-        if plan.failure is not None:
-            self.log.tell(
-                "node.failed",
-                step=step,
-                node=plan.failure.node_id,
-                error=f"{plan.failure.error_type}: {plan.failure.message}"[:500],
-            )
-        else:
-            for activation, asked in plan.asked:
-                if asked.is_open:
-                    continue
-                self.visited.append(activation.node)
-                for question in asked.interrupts:
-                    self.log.tell(
-                        "interrupt.emitted",
-                        step=step,
-                        node=question.node or activation.node,
-                        key=question.key,
-                    )
-        for event in plan.events:
-            self.log.pass_on(event)
-
     def _commit(
         self, plan: SuperstepPlan, result: StepResult, position: Position
     ) -> DriveEnd | None:
@@ -230,15 +201,16 @@ class Drive:
             plan, result, position, self.config, self.blueprint.fold
         )
         output = next((o.output for _, o in plan.done if o.output is not UNSET), None)
-        self.log.tell("checkpoint.saved", checkpoint=drafted.draft.id)
-        if is_loop and failure is None:
-            self.log.tell("step.completed", step=position.step + 1)
-        if status is RunStatus.COMPLETED:
-            self.log.tell("run.completed", run_id=position.run.id, steps=steps)
-        elif status is RunStatus.FAILED and failure is not None:
-            self.log.tell(
-                "run.failed", run_id=position.run.id, error=failure.message[:500]
-            )
+        tell_boundary(
+            self.log,
+            plan,
+            run_id=position.run.id,
+            checkpoint_id=drafted.draft.id,
+            step=position.step + 1,
+            steps=steps,
+            status=status,
+            failure=failure,
+        )
         self.committer.commit(
             drafted.boundary(
                 status=status,
@@ -314,6 +286,3 @@ def _status_behind(plan: SuperstepPlan, failure: NodeFailure | None) -> RunStatu
     if plan.pending and any(outcome.timer for _, outcome in plan.done):
         return RunStatus.WAITING
     return RunStatus.RUNNING if plan.pending else RunStatus.COMPLETED
-
-
-__all__ = ["Asked", "Completed", "Drive", "DriveEnd", "Failed", "Quantum"]

@@ -49,7 +49,10 @@ class LoopThread:
             if self._loop is None:
                 self._loop = asyncio.new_event_loop()
                 self._thread = threading.Thread(
-                    target=self._loop.run_forever, name="stateknot-loop", daemon=True
+                    target=_serve,
+                    args=(self._loop,),
+                    name="stateknot-loop",
+                    daemon=True,
                 )
                 self._thread.start()
             return self._loop
@@ -69,3 +72,17 @@ class LoopThread:
         loop = asyncio.get_running_loop()
         await loop.shutdown_asyncgens()
         await loop.shutdown_default_executor()
+
+
+def _serve(loop: asyncio.AbstractEventLoop) -> None:
+    """Run the loop until it is stopped.
+
+    A SystemExit of a handler's ends `run_forever` before whoever awaits the handler
+    hears of it, so the loop goes on, and the exit is raised in the drive's thread.
+    """
+    while True:
+        try:
+            loop.run_forever()
+        except (SystemExit, KeyboardInterrupt):
+            continue
+        return

@@ -14,12 +14,15 @@ from stateknot.errors import LeaseError
 from stateknot.kernel.builder import is_async
 from stateknot.kernel.canonical import domain_digest
 from stateknot.kernel.failure import NodeFailure
+from stateknot.kernel.likeness import copy_value
 from stateknot.kernel.outcome import (
     Asked,
     Completed,
     Deferred,
     Failed,
+    label_text,
     read_result,
+    to_json_value,
 )
 from stateknot.kernel.records import Activation, AttemptRecord
 from stateknot.kernel.result_codec import encode_result
@@ -70,6 +73,7 @@ class NodeRunner:
         spec = self.blueprint.nodes[activation.node]
         context = self.context(position, activation, fork)
         while True:
+            self._hand_over(position, activation, context)
             started = self.config.clock.now()
             try:
                 result = self._call(spec, position.state, context)
@@ -77,12 +81,13 @@ class NodeRunner:
             except LeaseError:
                 raise
             except Exception as error:  # noqa: BLE001 - the boundary of author's code
-                failed = self._failed(position, activation, context, started, error)
+                # The decision first: a predicate that fails leaves its note there.
                 retry = self._retry_delay(spec, context.attempt, error)
+                failed = self._failed(position, activation, context, started, error)
                 if retry is None:
                     return self._handled(position, activation, context, failed, error)
                 if self._is_long(retry):
-                    return self._deferred(failed, retry)
+                    return replace(failed, outcome=Deferred(delay_seconds=retry))
                 self._schedule_retry(position, failed, context, retry)
             else:
                 return self._ended(position, activation, context, started, outcome)
@@ -110,20 +115,36 @@ class NodeRunner:
             idempotency_key=domain_digest("stateknot-idempotency-key-v1", key),
             namespace=run.namespace,
             fork=fork,
-            send_arg=None if activation.arg is UNSET else activation.arg,
             recursion_frames=self.config.frames,
         )
         context._emit = self._emitter(context)
         context._is_cancelled = self.is_cancelled
         context._heartbeat = self.heartbeat
-        answers = position.answered_waits(activation.id)
-        deliver_answers(context, [(wait.key, wait.answer) for wait in answers])
         return context
+
+    def _hand_over(
+        self, position: Position, activation: Activation, context: NodeContext
+    ) -> None:
+        """Give an attempt its own copies of the Send argument and of the answers.
+
+        An earlier attempt may have changed those that it got.
+        """
+        is_sent = activation.arg is not UNSET
+        context.send_arg = copy_value(activation.arg) if is_sent else None
+        answers = position.answered_waits(activation.id)
+        deliver_answers(
+            context, [(wait.key, copy_value(wait.answer)) for wait in answers]
+        )
 
     def _emitter(self, context: NodeContext) -> Callable[[str, Any], None]:
         def emit(name: str, data: Any) -> None:
+            told = to_json_value(data, f"the event {name!r} of {context.node_id!r}")
             self.log.tell(
-                "custom", step=context.step, node=context.node_id, name=name, data=data
+                "custom",
+                step=context.step,
+                node=context.node_id,
+                name=label_text(name),
+                data=told,
             )
 
         return emit
@@ -157,10 +178,12 @@ class NodeRunner:
         spec = self.blueprint.nodes[activation.node]
         if spec.on_error is None:
             return failed
+        self._hand_over(position, activation, context)
         started = self.config.clock.now()
         copy = self.blueprint.fold.copy(position.state)
+        arguments = (copy, context, error)
         try:
-            result = self._call_error_handler(spec, copy, context, error)
+            result = self._call_error_handler(spec, spec.on_error, arguments)
             outcome = read_result(activation.node, result)
         except LeaseError:
             raise
@@ -172,14 +195,13 @@ class NodeRunner:
         return self._ended(position, activation, context, started, outcome)
 
     def _call_error_handler(
-        self, spec: NodeSpec, state: BaseModel, context: NodeContext, error: Exception
+        self, spec: NodeSpec, handler: Callable[..., Any], arguments: tuple[Any, ...]
     ) -> Any:
-        assert spec.on_error is not None
         return call(
-            spec.on_error,
-            (state, context, error),
+            handler,
+            arguments,
             node_id=spec.id,
-            is_async=is_async(spec.on_error),
+            is_async=is_async(handler),
             timeout=spec.timeout_seconds or self.blueprint.node_timeout_seconds,
             loop=self.loop,
             at_thread_end=self.thread_finished,
@@ -189,11 +211,6 @@ class NodeRunner:
         """Whether the wait for a retry is stored rather than slept."""
         most = self.config.longest_sleep_seconds
         return most is not None and delay > most
-
-    def _deferred(self, failed: Ran, delay: float) -> Ran:
-        assert isinstance(failed.outcome, Failed)
-        outcome = Deferred(delay_seconds=delay, failure=failed.outcome.failure)
-        return Ran(outcome=outcome, attempt=failed.attempt)
 
     def _retry_delay(
         self, spec: NodeSpec, attempts: int, error: Exception

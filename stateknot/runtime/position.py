@@ -1,7 +1,7 @@
 """Where a drive stands: the head's state and list, and what was kept for it.
 
-`load_position` reads it from the store, with a fixed number of reads whatever the thread's length.
-A drive moves it on from boundary to boundary without reading again.
+`load_position` reads it from the store, with a fixed number of reads whatever the
+thread's length. A drive moves it on from boundary to boundary without reading again.
 """
 
 from __future__ import annotations

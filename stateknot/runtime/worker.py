@@ -18,7 +18,8 @@ from stateknot.kernel.commands import Command, ResumeTarget
 from stateknot.kernel.vocabulary import RunStatus, WaitStatus
 from stateknot.registry import find_graph
 from stateknot.runtime.admission import find_standing, reopen
-from stateknot.runtime.drive import Drive, Quantum
+from stateknot.runtime.budget import Quantum
+from stateknot.runtime.drive import Drive
 from stateknot.runtime.durability import make_committer
 from stateknot.runtime.events import EventLog
 from stateknot.runtime.heartbeat import Heartbeat

@@ -19,11 +19,12 @@ def get_run(run_id: Any) -> Run:
     """The run, with its thread and revision. Raises NotFoundError."""
     uuid = as_uuid(str(run_id))
     rows = Run.objects.using(get_settings().database)
-    run = rows.select_related("thread", "revision").filter(id=uuid).first()
-    if uuid is None or run is None:
+    run: Run | None = None
+    if uuid is not None:
+        run = rows.select_related("thread", "revision").filter(id=uuid).first()
+    if run is None:
         raise NotFoundError(f"no run {run_id!r}")
-    found: Run = run
-    return found
+    return run
 
 
 def list_runs(

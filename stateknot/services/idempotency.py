@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 def request_digest(admission: Admission, thread_id: str | None) -> bytes:
-    """What makes two start requests the same: graph, thread asked for, state, inputs."""
+    """What makes two starts the same: graph, thread asked for, state, inputs."""
     request = {
         "digest": admission.digest,
         "thread": thread_id,
@@ -27,7 +27,7 @@ def request_digest(admission: Admission, thread_id: str | None) -> bytes:
 def find_started(
     graph_id: str, key: str | None, digest: bytes, using: str
 ) -> Run | None:
-    """The run that `key` started, or None. Raises RunError if it was another request."""
+    """The run that `key` started, or None. Raises RunError for another request."""
     if not key:
         return None
     earlier = Run.objects.using(using).filter(graph_id=graph_id, idempotency_key=key)

@@ -56,7 +56,7 @@ def bulk_update_state(
     with store.atomic():
         graph, _ = _pinned(store, thread_id)
         editor = Editor(blueprint=graph.blueprint, config=graph.config, store=store)
-        expected = expected_checkpoint_id
+        expected, written = expected_checkpoint_id, ""
         for item in updates:
             update, as_node = item if isinstance(item, tuple) else (item, None)
             record = editor.update(
@@ -66,8 +66,8 @@ def bulk_update_state(
                 expected=expected,
                 actor=actor_name(actor),
             )
-            expected = None
-    return Checkpoint.objects.using(store.using).get(id=record.id)
+            expected = written = record.id
+    return Checkpoint.objects.using(store.using).get(id=written)
 
 
 def fork_thread(

@@ -12,7 +12,8 @@ from uuid import UUID
 from django.db import IntegrityError, transaction
 from uuid_utils.compat import uuid7
 
-from stateknot.errors import RunError, ThreadBusyError
+from stateknot.errors import ThreadBusyError
+from stateknot.kernel.lifecycle import require_same_graph, require_thread_key
 from stateknot.kernel.profile import encode
 from stateknot.kernel.records import CheckpointDraft, Event
 from stateknot.kernel.vocabulary import CheckpointSource, RunStatus, WaitStatus
@@ -20,12 +21,10 @@ from stateknot.models import Checkpoint, GraphRevision, Run, Thread, Wait
 from stateknot.models.runs import HOLDING
 from stateknot.storage.boundary import checkpoint_row, load_tip
 from stateknot.storage.journal import append_journal
-from stateknot.storage.rows import join_namespace
+from stateknot.storage.rows import STANDING_WAITS, join_namespace
 
 if TYPE_CHECKING:
     from stateknot.kernel.records import Admission, ThreadFork
-
-_LONGEST_KEY = 255
 
 
 def insert_run(admission: Admission, using: str) -> tuple[Run, str]:
@@ -62,19 +61,11 @@ def insert_fork(fork: ThreadFork, using: str) -> tuple[Run, str]:
 
 def _thread(admission: Admission, using: str) -> Thread:
     key = admission.thread_id
-    if not key or len(key) > _LONGEST_KEY or "\x00" in key:
-        raise RunError(
-            f"thread id {key[:40]!r} has {len(key)} characters; use 1 to {_LONGEST_KEY}, "
-            "without NUL"
-        )
+    require_thread_key(key)
     thread, _ = Thread.objects.using(using).get_or_create(
         key=key, defaults={"id": uuid7(), "graph_id": admission.graph_id}
     )
-    if thread.graph_id != admission.graph_id:
-        raise RunError(
-            f"thread {key!r} belongs to graph {thread.graph_id!r}; runs of "
-            f"{admission.graph_id!r} need a thread of their own"
-        )
+    require_same_graph(key, thread.graph_id, admission.graph_id)
     return thread
 
 
@@ -84,7 +75,7 @@ def _previous(thread: Thread, admission: Admission, using: str) -> Run | None:
     )
     if admission.namespace:
         return runs.order_by("-created_at", "-id").first()
-    return runs.filter(id=thread.current_run_id).first()
+    return runs.filter(current_of=thread).first()
 
 
 def _next_sequence(thread: Thread, admission: Admission, using: str) -> int:
@@ -99,14 +90,11 @@ def _superseded(previous: Run | None, using: str) -> tuple[Event, ...]:
     """Close what an ended run still asked, and say so: it is not dropped silently."""
     if previous is None or previous.status in HOLDING:
         return ()
-    open_waits = Wait.objects.using(using).filter(
-        run=previous, status=WaitStatus.OPEN.value
-    )
-    ids = [str(pk) for pk in open_waits.values_list("id", flat=True)]
-    if not ids:
-        return ()
-    open_waits.update(status=WaitStatus.CLOSED.value)
-    return (Event(kind="waits.superseded", data={"waits": ids}),)
+    standing = Wait.objects.using(using).filter(run=previous, status__in=STANDING_WAITS)
+    asked = standing.filter(status=WaitStatus.OPEN.value)
+    ids = [str(pk) for pk in asked.values_list("id", flat=True)]
+    standing.update(status=WaitStatus.CLOSED.value)
+    return (Event(kind="waits.superseded", data={"waits": ids}),) if ids else ()
 
 
 def _insert(
@@ -148,7 +136,7 @@ def _insert(
 
 
 def _save_holder(run: Run, using: str) -> None:
-    """Insert a run, unless another holds the thread. See Note [One run holds a thread]."""
+    """Insert a run, unless another holds it: See Note [One run holds a thread]."""
     try:
         with transaction.atomic(using=using):
             run.save(using=using, force_insert=True)

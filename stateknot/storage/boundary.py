@@ -1,16 +1,17 @@
 """Committing a boundary: the one write of every superstep.
 
 `commit_boundary` is at most four statements for a sequential superstep: the run (with
-the fence in it), the checkpoint, the attempts, the journal. What the next boundary needs
-to know of this one (`Tip`) is remembered, so that nothing is read in between. See Note
-[The fence is in the statement].
+the fence in it), the checkpoint, the attempts, the journal. What the next boundary
+needs to know of this one (`Tip`) is remembered, so that nothing is read in between. See
+Note [The fence is in the statement].
 
 Note [The fence is in the statement]
 ~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~
 A worker that lost its lease may not know it yet. The UPDATE of the run names the epoch,
-the holder and the journal number it expects; when it meets no row, either another holder
-took the run (LeaseError, and the transaction is undone) or somebody journalled an
-operator's act meanwhile, in which case the tip is read again and the boundary repeated.
+the holder and the journal number it expects; when it meets no row, either another
+holder took the run (LeaseError, and the transaction is undone) or somebody journalled
+an operator's act meanwhile, in which case the tip is read again and the boundary
+repeated.
 """
 
 from __future__ import annotations
@@ -40,7 +41,7 @@ _MOST_TIPS = 1_024
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Tip:
-    """What a run's next boundary builds on: its head, where fields stand, its chains."""
+    """What a run's next boundary builds on: head, places of fields, chains."""
 
     head_id: str
     thread_id: UUID
@@ -202,7 +203,7 @@ def resting_changes(status: RunStatus, error: Any) -> dict[str, Any]:
 
 
 def _close_and_ask(fence: Fence, boundary: Boundary, using: str) -> None:
-    """The cold part of a boundary: results folded, questions closed, questions asked."""
+    """The cold part of a boundary: results folded, questions closed and asked."""
     if boundary.folded_attempts:
         NodeAttempt.objects.using(using).filter(id__in=boundary.folded_attempts).update(
             is_folded=True
@@ -237,6 +238,6 @@ def add_waits(run: Run, waits: Any, using: str) -> None:
     for wait in waits:
         row = wait_row(run, wait)
         if wait.due_in_seconds is not None:
-            row.due_at = Now() + timedelta(seconds=wait.due_in_seconds)  # type: ignore[assignment]
+            row.due_at = Now() + timedelta(seconds=wait.due_in_seconds)
         rows.append(row)
     Wait.objects.using(using).bulk_create(rows)

@@ -7,11 +7,12 @@ Note [Where a field stands]
 ~~~~~~~~~~~~~~~~~~~~~~~~~~~
 A row holds what its superstep changed: `changes` has new values by field, `appends` the
 items added to the end of lists. For every other field the row says where it stands:
-`sets` has the sequence at which it was last written whole (the base of the lineage, when
-left out), `tails` the sequence of the first items appended since. Neither grows with the
-thread. Within a lineage sequences are consecutive, so a state needs the rows in `sets`
-and those between the smallest tail and itself: one query, whose cost follows the state
-and not the thread. A lineage's base row holds every field, so no lineage needs another.
+`sets` has the sequence at which it was last written whole (the base of the lineage,
+when left out), `tails` the sequence of the first items appended since. Neither grows
+with the thread. Within a lineage sequences are consecutive, so a state needs the rows
+in `sets` and those between the smallest tail and itself: one query, whose cost follows
+the state and not the thread. A lineage's base row holds every field, so no lineage
+needs another.
 """
 
 from __future__ import annotations
@@ -93,7 +94,7 @@ def journal_digest(previous: bytes, events: bytes) -> bytes:
 
 
 def _chained(domain: bytes, parent: bytes, parts: Iterable[bytes]) -> bytes:
-    """Lengths stand before the parts, so that bytes cannot move from one to the next."""
+    """Lengths stand before parts, so that bytes cannot move from one to the next."""
     digest = hashlib.sha256(domain)
     for part in (parent, *parts):
         digest.update(len(part).to_bytes(8, "big"))
@@ -138,9 +139,11 @@ def assemble(
     tails: dict[str, list[JsonValue]] = {}
     for segment in sorted(segments, key=lambda item: item.sequence):
         if segment.changes is not None:
-            for name, value in decode(segment.changes).items():
-                if places.sets.get(name, lineage) == segment.sequence:
-                    values[name] = value
+            values |= {
+                name: value
+                for name, value in decode(segment.changes).items()
+                if places.sets.get(name, lineage) == segment.sequence
+            }
         if segment.appends is not None:
             for name, items in decode(segment.appends).items():
                 first = places.tails.get(name)

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JournalHead:
-    """Where a run's journal ends: the next row's number, its events, the last digest."""
+    """Where a run's journal ends: the next number, its events, the last digest."""
 
     number: int = 0
     events: int = 0

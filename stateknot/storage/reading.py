@@ -86,7 +86,7 @@ class StoreReader:
         return assemble([own, *others], places, row.lineage)
 
     def _segments(self, row: Checkpoint, places: Places) -> Iterable[Segment]:
-        """The earlier rows that `row`'s fields stand in; large columns only if needed."""
+        """The earlier rows that `row`'s fields stand in; columns only where needed."""
         span = span_of(places, row.lineage)
         needed = Q(sequence__in=span.wanted)
         nothing = Value(None, output_field=BinaryField())
@@ -174,7 +174,9 @@ class StoreReader:
         return Run.objects.using(self.using).select_related("thread", "revision")
 
     def _read_run(self, row: Run | None) -> RunRecord | None:
-        return row and run_record(row, row.thread.key, row.revision.digest)
+        if row is None:
+            return None
+        return run_record(row, row.thread.key, row.revision.digest)
 
     def find_run(self, run_id: str) -> RunRecord | None:
         """See the port."""
@@ -210,7 +212,7 @@ class StoreReader:
         uuid = as_uuid(wait_id)
         rows = Wait.objects.using(self.using).select_related("thread")
         row = rows.filter(id=uuid).first() if uuid else None
-        return row and wait_record(row, row.thread.key)
+        return None if row is None else wait_record(row, row.thread.key)
 
     def find_question(self, thread_id: str, question_id: str) -> WaitRecord | None:
         """See the port."""
@@ -218,7 +220,7 @@ class StoreReader:
         named = Q(question_id=question_id)
         uuid = as_uuid(question_id)
         row = rows.filter(named | Q(id=uuid) if uuid else named).order_by("id").last()
-        return row and wait_record(row, thread_id)
+        return None if row is None else wait_record(row, thread_id)
 
     def list_waits_at(self, checkpoint: CheckpointRecord) -> list[WaitRecord]:
         """See the port."""

@@ -1,0 +1,68 @@
+"""Which events a superstep makes: of what was folded, and of its boundary."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from stateknot.kernel.vocabulary import CheckpointSource, RunStatus
+
+if TYPE_CHECKING:
+    from stateknot.kernel.failure import NodeFailure
+    from stateknot.kernel.outcome import Asked
+    from stateknot.kernel.records import Activation
+    from stateknot.kernel.superstep import SuperstepPlan
+    from stateknot.runtime.events import EventLog
+
+_LONGEST_TEXT = 500
+
+
+def tell_outcomes(log: EventLog, plan: SuperstepPlan, step: int) -> list[str]:
+    """Tell what was folded and what decided; gives the nodes visited, in fold order."""
+    visited = []
+    for activation, outcome in plan.done:
+        visited.append(activation.node)
+        if outcome.update is not None:
+            log.tell("state.updated", step=step, node=activation.node)
+        log.tell("node.completed", step=step, node=activation.node)
+    if plan.failure is not None:
+        text = f"{plan.failure.error_type}: {plan.failure.message}"[:_LONGEST_TEXT]
+        log.tell("node.failed", step=step, node=plan.failure.node_id, error=text)
+    else:
+        for activation, asked in plan.asked:
+            visited += _tell_asked(log, activation, asked, step)
+    for event in plan.events:
+        log.pass_on(event)
+    return visited
+
+
+def _tell_asked(
+    log: EventLog, activation: Activation, asked: Asked, step: int
+) -> list[str]:
+    """Tell new questions; one that stood open before is not asked again."""
+    if asked.is_open:
+        return []
+    for question in asked.interrupts:
+        node = question.node or activation.node
+        log.tell("interrupt.emitted", step=step, node=node, key=question.key)
+    return [activation.node]
+
+
+def tell_boundary(
+    log: EventLog,
+    plan: SuperstepPlan,
+    *,
+    run_id: str,
+    checkpoint_id: str,
+    step: int,
+    steps: int,
+    status: RunStatus,
+    failure: NodeFailure | None,
+) -> None:
+    """Tell that a boundary is written, and how the run stands behind it."""
+    log.tell("checkpoint.saved", checkpoint=checkpoint_id)
+    if plan.source is CheckpointSource.LOOP and failure is None:
+        log.tell("step.completed", step=step)
+    if status is RunStatus.COMPLETED:
+        log.tell("run.completed", run_id=run_id, steps=steps)
+    elif status is RunStatus.FAILED and failure is not None:
+        log.tell("run.failed", run_id=run_id, error=failure.message[:_LONGEST_TEXT])

@@ -1,0 +1,214 @@
+"""What operators and callers do to runs that stand still: reopen, answer, edit, fork.
+
+Each act locks the run's row first, so that two of them, or one and a worker's write,
+cannot pass each other.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+from uuid import UUID
+
+from django.db.models.functions import Now
+
+from stateknot.errors import (
+    AlreadyAnsweredError,
+    NotFoundError,
+    StaleCheckpointError,
+)
+from stateknot.kernel.lifecycle import require_can_reopen, require_can_write
+from stateknot.kernel.profile import encode
+from stateknot.kernel.records import Event
+from stateknot.kernel.vocabulary import RunStatus, WaitStatus
+from stateknot.models import Checkpoint, NodeAttempt, Run, Thread, Wait
+from stateknot.storage.admitting import insert_fork
+from stateknot.storage.boundary import (
+    add_waits,
+    checkpoint_row,
+    load_tip,
+    open_timers,
+)
+from stateknot.storage.journal import append_journal
+from stateknot.storage.reading import StoreReader
+from stateknot.storage.rows import (
+    STANDING_WAITS,
+    as_uuid,
+    attempt_row,
+    run_record,
+    wait_record,
+)
+
+if TYPE_CHECKING:
+    from stateknot.kernel.records import (
+        CheckpointRecord,
+        ManualWrite,
+        Reopening,
+        RunRecord,
+        ThreadFork,
+        WaitRecord,
+    )
+    from stateknot.kernel.vocabulary import JsonValue
+
+
+# Named, since a save of all columns would write back times that the database set, and
+# SQLite would sort what it gets back differently.
+_ANSWERED = ["status", "answer", "answered_by", "answered_sequence", "answered_at"]
+_REOPENED = [
+    "status",
+    "error",
+    "error_code",
+    "failed_node",
+    "output",
+    "ended_at",
+    "holder",
+    "lease_expires_at",
+    "wake_at",
+    "woken_at",
+    "head_id",
+    "lineage",
+    "step_limit",
+    "next_journal",
+    "event_count",
+]
+
+
+class StoreActs(StoreReader):
+    """Acts on the runs of one database alias."""
+
+    def _locked(self, run_id: Any) -> Run:
+        run: Run | None = (
+            Run.objects.using(self.using)
+            .select_for_update(of=("self",))
+            .select_related("thread", "revision")
+            .filter(id=run_id)
+            .first()
+        )
+        if run is None:
+            raise NotFoundError(f"no run {run_id}")
+        return run
+
+    def _is_driven(self, run: Run) -> bool:
+        """Whether a live lease is on the run, by the database's clock."""
+        rows = Run.objects.using(self.using).filter(
+            id=run.id, lease_expires_at__gt=Now()
+        )
+        return rows.exists()
+
+    def reopen(self, reopening: Reopening) -> RunRecord:
+        """See the port. Locks: the run's row."""
+        run = self._locked(reopening.run_id)
+        holding = (
+            Run.objects.using(self.using)
+            .select_related("thread", "revision")
+            .filter(
+                thread_id=run.thread_id,
+                namespace=run.namespace,
+                status__in=[str(s) for s in RunStatus if s.is_holding],
+            )
+            .first()
+        )
+        record = run_record(run, run.thread.key, run.revision.digest)
+        other = None
+        if holding is not None:
+            other = run_record(holding, run.thread.key, holding.revision.digest)
+        require_can_reopen(record, other, is_driven=self._is_driven(run))
+        run.status = RunStatus.PENDING.value
+        run.error, run.error_code, run.failed_node = None, "", ""
+        run.output, run.ended_at, run.holder = None, None, ""
+        run.lease_expires_at, run.wake_at, run.woken_at = None, None, None
+        if reopening.fires_timers:
+            timers = open_timers(reopening.run_id, self.using)
+            timers.update(status=WaitStatus.CLOSED.value)
+        if reopening.head_id is not None and reopening.lineage is not None:
+            self._leave_branch(run)
+            run.head_id = UUID(reopening.head_id)
+            run.lineage = reopening.lineage
+        run.step_limit = reopening.step_limit or run.step_limit
+        append_journal(run, reopening.events, using=self.using, actor=reopening.actor)
+        self._save(run, *_REOPENED)
+        if not run.namespace:
+            Thread.objects.using(self.using).filter(id=run.thread_id).update(
+                current_run=run
+            )
+        add_waits(run, reopening.waits, self.using)
+        rows = [
+            attempt_row(reopening.run_id, attempt) for attempt in reopening.attempts
+        ]
+        NodeAttempt.objects.using(self.using).bulk_create(rows)
+        return run_record(run, run.thread.key, run.revision.digest)
+
+    def _leave_branch(self, run: Run) -> None:
+        """Close what is open on the branch that the run leaves."""
+        Wait.objects.using(self.using).filter(
+            run_id=run.id, status__in=STANDING_WAITS
+        ).update(status=WaitStatus.CLOSED.value)
+
+    def answer(self, wait_id: str, value: JsonValue, *, actor: str = "") -> WaitRecord:
+        """See the port. Locks: the run's row, then the wait's."""
+        uuid = as_uuid(wait_id)
+        waits = Wait.objects.using(self.using).select_for_update(of=("self",))
+        found = Wait.objects.using(self.using).filter(id=uuid).first() if uuid else None
+        if found is None:
+            raise NotFoundError(f"no question {wait_id!r}")
+        run = self._locked(found.run_id)
+        wait = waits.get(id=found.id)
+        if wait.status != WaitStatus.OPEN.value:
+            who = f" by {wait.answered_by}" if wait.answered_by else ""
+            raise AlreadyAnsweredError(
+                f"question {wait.question_id or wait_id} is {wait.status}{who}; the "
+                "first answer is kept"
+            )
+        wait.status = WaitStatus.ANSWERED.value
+        wait.answer = encode(value)
+        wait.answered_by, wait.answered_sequence = actor, run.sequence
+        wait.answered_at = Now()
+        wait.save(using=self.using, update_fields=_ANSWERED)
+        event = Event(kind="wait.answered", node=wait.node_id, data={"wait": wait_id})
+        append_journal(run, [event], using=self.using, actor=actor)
+        self._save(run, "next_journal", "event_count")
+        return wait_record(waits.get(id=found.id), run.thread.key)
+
+    def write(self, change: ManualWrite) -> CheckpointRecord:
+        """See the port. Locks: the run's row."""
+        run = self._locked(change.run_id)
+        record = run_record(run, run.thread.key, run.revision.digest)
+        require_can_write(record, is_driven=self._is_driven(run))
+        if str(run.head_id) != change.expected_head:
+            raise StaleCheckpointError(
+                thread_id=run.thread.key,
+                expected=change.expected_head,
+                found=str(run.head_id),
+            )
+        draft = change.checkpoint
+        tip = load_tip(run, draft.parent_id, self.using)
+        row, _ = checkpoint_row(draft, tip, None)
+        row.save(using=self.using, force_insert=True)
+        Wait.objects.using(self.using).filter(id__in=change.closed_waits).update(
+            status=WaitStatus.CLOSED.value
+        )
+        NodeAttempt.objects.using(self.using).filter(
+            id__in=change.dropped_attempts
+        ).update(is_folded=True)
+        append_journal(
+            run,
+            change.events,
+            using=self.using,
+            checkpoint_id=draft.id,
+            actor=change.actor,
+        )
+        run.head_id, run.sequence = UUID(draft.id), draft.sequence
+        run.lineage = draft.lineage
+        self._save(run, "head_id", "sequence", "lineage", "next_journal", "event_count")
+        stored = Checkpoint.objects.using(self.using).get(id=row.id)
+        return self.read_row(stored, run.thread.key)
+
+    def fork(self, fork: ThreadFork) -> RunRecord:
+        """See the port."""
+        run, digest = insert_fork(fork, self.using)
+        add_waits(run, fork.waits, self.using)
+        rows = [attempt_row(str(run.id), attempt) for attempt in fork.attempts]
+        NodeAttempt.objects.using(self.using).bulk_create(rows)
+        return run_record(run, fork.admission.thread_id, digest)
+
+    def _save(self, run: Run, *fields: str) -> None:
+        run.save(using=self.using, update_fields=fields)
