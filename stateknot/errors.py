@@ -124,6 +124,33 @@ class AlreadyAnsweredError(ResumeError):
     code = "run.already_answered"
 
 
+class AnswerError(ResumeError):
+    """Raised when an answer does not fit its question's schema; nothing changed."""
+
+    code = "run.answer_invalid"
+
+
+class SeveralQuestionsError(ResumeError):
+    """Raised when an answer names no question and several are open.
+
+    `questions` are their ids; none are known yet at an older checkpoint, which asks
+    its questions anew. What to do: name one, after resuming from there if need be.
+    """
+
+    code = "run.several_questions"
+
+    def __init__(self, *, thread_id: str, questions: Sequence[str]) -> None:
+        known = ", ".join(questions) or (
+            "none yet, since this checkpoint asks them anew: resume from it without an "
+            "answer first"
+        )
+        super().__init__(
+            f"several questions are open on thread {thread_id!r}; name the one you "
+            f"answer by its id: {known}"
+        )
+        self.thread_id, self.questions = thread_id, tuple(questions)
+
+
 class CheckpointError(RunError):
     """Raised when a checkpoint is missing, stale, or no store is configured."""
 
