@@ -7,7 +7,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from stateknot.errors import ResumeError, ThreadBusyError
+from stateknot.errors import (
+    ResumeError,
+    RunError,
+    SerializationError,
+    ThreadBusyError,
+)
+from stateknot.kernel.limits import MAXIMUM_THREAD_ID
+from stateknot.kernel.profile import check_profile
 from stateknot.kernel.vocabulary import RunStatus
 
 if TYPE_CHECKING:
@@ -62,6 +69,28 @@ def require_can_write(run: RunRecord, *, is_driven: bool) -> None:
     """Refuse a manual write while the run is being driven. Raises ThreadBusyError."""
     if is_driven:
         raise ThreadBusyError(thread_id=run.thread_id, run_id=run.id, status=run.status)
+
+
+def require_thread_key(key: str) -> None:
+    """Refuse a thread id that not every store can keep. Raises RunError."""
+    try:
+        check_profile(key, "thread id")
+    except SerializationError as error:
+        raise RunError(str(error)) from error
+    if not 0 < len(key) <= MAXIMUM_THREAD_ID:
+        raise RunError(
+            f"thread id {key[:40]!r} has {len(key)} characters; use 1 to "
+            f"{MAXIMUM_THREAD_ID}"
+        )
+
+
+def require_same_graph(key: str, thread_graph_id: str, graph_id: str) -> None:
+    """Refuse a run of another graph on a thread. Raises RunError."""
+    if thread_graph_id != graph_id:
+        raise RunError(
+            f"thread {key!r} belongs to graph {thread_graph_id!r}; runs of "
+            f"{graph_id!r} need a thread of their own"
+        )
 
 
 def require_resumable(run: RunRecord | None, thread_id: str) -> RunRecord:

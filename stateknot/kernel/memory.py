@@ -19,9 +19,15 @@ from stateknot.errors import (
     StaleCheckpointError,
     ThreadBusyError,
 )
-from stateknot.kernel.lifecycle import require_can_reopen, require_can_write
+from stateknot.kernel.lifecycle import (
+    require_can_reopen,
+    require_can_write,
+    require_same_graph,
+    require_thread_key,
+)
 from stateknot.kernel.memory_rows import MemoryRun, MemoryThread
 from stateknot.kernel.records import Fence, RunRecord, WaitRecord
+from stateknot.kernel.undo import Undo
 from stateknot.kernel.vocabulary import RunStatus, WaitStatus
 
 if TYPE_CHECKING:
@@ -47,18 +53,19 @@ if TYPE_CHECKING:
 class MemoryStore:
     """Keeps records in dictionaries under one lock. `now` gives aware UTC datetimes."""
 
-    heartbeat_seconds: float | None = None
+    heartbeat_seconds = None
 
     def __init__(self, now: Callable[[], datetime]) -> None:
         self.now = now
         self._lock = threading.RLock()
+        self._undo = Undo()
         self._threads: dict[str, MemoryThread] = {}
         self._runs: dict[str, MemoryRun] = {}
 
     @contextmanager
     def atomic(self) -> Iterator[None]:
-        """Hold the lock. Each write checks before it changes, so nothing is undone."""
-        with self._lock:
+        """Hold the lock; what was written is undone when the block raises."""
+        with self._lock, self._undo.block():
             yield
 
     def check_placement(self) -> None:
@@ -170,19 +177,12 @@ class MemoryStore:
 
     def admit(self, admission: Admission, holder: str | None = None) -> RunRecord:
         """See the port."""
-        thread = self._threads.setdefault(
-            admission.thread_id, MemoryThread(admission.thread_id)
-        )
-        busy = thread.holding_run(admission.namespace)
-        if busy is not None:
-            raise ThreadBusyError(
-                thread_id=admission.thread_id, run_id=busy.id, status=busy.status
-            )
+        thread = self._free_thread(admission)
         run = MemoryRun.admitted(thread, admission, self.now())
         if holder is not None:
             run.take(holder, self.now())
         thread.enter(run)
-        self._runs[admission.run_id] = run
+        self._undo.put(self._runs, run.record.id, run)
         return run.record
 
     def claim(self, run_id: str, holder: str) -> Fence | None:
@@ -199,10 +199,10 @@ class MemoryStore:
     def release(self, fence: Fence) -> bool:
         """See the port."""
         run = self._held(fence)
-        run.holder = None
+        run.hold(None)
         wants_more = run.record.status in (RunStatus.PENDING, RunStatus.RUNNING)
         if wants_more:
-            run.record = replace(run.record, status=RunStatus.PENDING)
+            run.change(status=RunStatus.PENDING)
         return wants_more
 
     def commit(self, fence: Fence, boundary: Boundary) -> None:
@@ -265,6 +265,8 @@ class MemoryStore:
         if reopening.fires_timers:
             timers = thread.open_timers(run.record)
             thread.set_waits([wait.id for wait in timers], WaitStatus.CLOSED)
+        if reopening.head_id is not None:
+            thread.close_waits_of(run.record)
         thread.add_waits(run.record, reopening.waits, self.now())
         run.record_attempts(reopening.attempts)
         run.reopen(reopening, self.now())
@@ -288,7 +290,7 @@ class MemoryStore:
             answered_by=actor,
             answered_sequence=run.record.sequence,
         )
-        self._threads[wait.thread_id].waits[wait_id] = answered
+        self._threads[wait.thread_id].keep_wait(answered)
         run.note_answer(answered, actor, self.now())
         return answered
 
@@ -312,21 +314,27 @@ class MemoryStore:
 
     def fork(self, fork: ThreadFork) -> RunRecord:
         """See the port."""
-        admission = fork.admission
-        thread = self._threads.setdefault(
-            admission.thread_id, MemoryThread(admission.thread_id)
-        )
-        busy = thread.holding_run(admission.namespace)
-        if busy is not None:
-            raise ThreadBusyError(
-                thread_id=admission.thread_id, run_id=busy.id, status=busy.status
-            )
+        thread = self._free_thread(fork.admission)
         run = MemoryRun.forked(thread, fork, self.now())
         thread.enter(run)
-        self._runs[admission.run_id] = run
+        self._undo.put(self._runs, run.record.id, run)
         thread.add_waits(run.record, fork.waits, self.now())
         run.record_attempts(fork.attempts)
         return run.record
+
+    def _free_thread(self, admission: Admission) -> MemoryThread:
+        """The thread of an admission, made if new. Raises if it may not begin there."""
+        key, graph_id = admission.thread_id, admission.graph_id
+        require_thread_key(key)
+        if key not in self._threads:
+            new = MemoryThread(id=key, graph_id=graph_id, undo=self._undo)
+            self._undo.put(self._threads, key, new)
+        thread = self._threads[key]
+        require_same_graph(key, thread.graph_id, graph_id)
+        busy = thread.holding_run(admission.namespace)
+        if busy is not None:
+            raise ThreadBusyError(thread_id=key, run_id=busy.id, status=busy.status)
+        return thread
 
     def _held(self, fence: Fence) -> MemoryRun:
         run = self._runs[fence.run_id]

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections import Counter
 from dataclasses import dataclass, field, replace
 from datetime import timedelta
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from stateknot.kernel.records import (
     CheckpointDraft,
@@ -39,6 +39,7 @@ if TYPE_CHECKING:
         ThreadFork,
         WaitRecord,
     )
+    from stateknot.kernel.undo import Undo
     from stateknot.kernel.vocabulary import JsonValue
 
 
@@ -47,6 +48,8 @@ class MemoryThread:
     """The checkpoints (by namespace, in order), runs and waits of one thread."""
 
     id: str
+    graph_id: str
+    undo: Undo
     checkpoints: dict[Namespace, list[CheckpointRecord]] = field(default_factory=dict)
     runs: list[MemoryRun] = field(default_factory=list)
     waits: dict[str, WaitRecord] = field(default_factory=dict)
@@ -95,8 +98,8 @@ class MemoryThread:
     def enter(self, run: MemoryRun) -> None:
         """Make `run` the one that the thread's head follows."""
         if run not in self.runs:
-            self.runs.append(run)
-        self.current[run.record.namespace] = run
+            self.undo.add(self.runs, run)
+        self.undo.put(self.current, run.record.namespace, run)
 
     def holding_run(self, namespace: Namespace) -> RunRecord | None:
         """The run that keeps others off the thread, or None."""
@@ -126,7 +129,7 @@ class MemoryThread:
             metadata=dict(draft.metadata),
             created_at=at,
         )
-        records.append(record)
+        self.undo.add(records, record)
         return record
 
     def add_waits(
@@ -137,9 +140,10 @@ class MemoryThread:
             due = wait.due_at
             if wait.due_in_seconds is not None:
                 due = at + timedelta(seconds=wait.due_in_seconds)
-            self.waits[wait.id] = replace(
+            kept = replace(
                 wait, thread_id=run.thread_id, run_id=run.id, asked_at=at, due_at=due
             )
+            self.undo.put(self.waits, wait.id, kept)
 
     def open_timers(self, run: RunRecord) -> list[WaitRecord]:
         """The timers that a run still waits for."""
@@ -159,8 +163,18 @@ class MemoryThread:
     def set_waits(self, wait_ids: Sequence[str], status: WaitStatus) -> None:
         """Move waits on to `status`."""
         for wait_id in wait_ids:
-            wait = self.waits[wait_id]
-            self.waits[wait_id] = replace(wait, status=status)
+            self.keep_wait(replace(self.waits[wait_id], status=status))
+
+    def keep_wait(self, wait: WaitRecord) -> None:
+        """Keep a wait that changed."""
+        self.undo.put(self.waits, wait.id, wait)
+
+    def close_waits_of(self, run: RunRecord) -> list[str]:
+        """Close what a run still asks; gives the ids of the open ones."""
+        mine = [wait for wait in self.waits.values() if wait.run_id == run.id]
+        standing = [wait for wait in mine if wait.status is not WaitStatus.CLOSED]
+        self.set_waits([wait.id for wait in standing], WaitStatus.CLOSED)
+        return [wait.id for wait in standing if wait.status is WaitStatus.OPEN]
 
 
 @dataclass(slots=True, eq=False)
@@ -168,6 +182,7 @@ class MemoryRun:
     """A run's record with its lease, attempts and journal."""
 
     record: RunRecord
+    undo: Undo
     holder: str | None = None
     attempts: dict[str, AttemptRecord] = field(default_factory=dict)
     journal: list[JournalRecord] = field(default_factory=list)
@@ -180,6 +195,7 @@ class MemoryRun:
         """A pending run whose input record names the previous head as its parent."""
         namespace = admission.namespace
         previous = thread.find(namespace, None)
+        events = admission.events + _superseded(thread, namespace)
         sequence = thread.last_sequence(namespace) + 1
         draft = CheckpointDraft(
             id=admission.checkpoint_id,
@@ -193,25 +209,33 @@ class MemoryRun:
             namespace=namespace,
         )
         thread.append(admission.run_id, draft, at)
-        run = cls(record=_new_record(thread.id, admission, draft, at))
-        run.note(admission.events, at, draft.id, admission.actor)
+        record = _new_record(thread.id, admission, draft, at)
+        run = cls(record=record, undo=thread.undo)
+        run.note(events, at, draft.id, admission.actor)
         return run
 
     @classmethod
     def forked(cls, thread: MemoryThread, fork: ThreadFork, at: datetime) -> MemoryRun:
         """A run that stands at a copied checkpoint until somebody resumes it."""
         thread.append(None, fork.checkpoint, at)
-        run = cls(record=_new_record(thread.id, fork.admission, fork.checkpoint, at))
+        record = _new_record(thread.id, fork.admission, fork.checkpoint, at)
         idle = RunStatus.INTERRUPTED if fork.checkpoint.pending else RunStatus.COMPLETED
-        run.record = replace(run.record, status=idle)
+        run = cls(record=replace(record, status=idle), undo=thread.undo)
         run.note(fork.admission.events, at, fork.checkpoint.id, fork.admission.actor)
         return run
 
+    def change(self, **changes: Any) -> None:
+        """Change fields of the record."""
+        self.undo.set(self, "record", replace(self.record, **changes))
+
+    def hold(self, holder: str | None) -> None:
+        """Note who drives the run; None for nobody."""
+        self.undo.set(self, "holder", holder)
+
     def take(self, holder: str, at: datetime) -> Fence:
         """Begin a drive under the next epoch."""
-        self.holder = holder
-        self.record = replace(
-            self.record,
+        self.hold(holder)
+        self.change(
             status=RunStatus.RUNNING,
             epoch=self.record.epoch + 1,
             wake_at=None,
@@ -222,12 +246,15 @@ class MemoryRun:
     def record_attempts(self, attempts: Sequence[AttemptRecord]) -> None:
         """Keep attempts, once each."""
         for attempt in attempts:
-            self.attempts.setdefault(attempt.id, attempt)
+            self.undo.put(
+                self.attempts, attempt.id, self.attempts.get(attempt.id, attempt)
+            )
 
     def fold_attempts(self, attempt_ids: Sequence[str]) -> None:
         """Mark pending results as folded, so that they are not used again."""
         for attempt_id in attempt_ids:
-            self.attempts[attempt_id] = replace(self.attempts[attempt_id], folded=True)
+            folded = replace(self.attempts[attempt_id], folded=True)
+            self.undo.put(self.attempts, attempt_id, folded)
 
     def note(
         self,
@@ -239,18 +266,17 @@ class MemoryRun:
         """Append a journal row, if there is anything to tell."""
         if not events:
             return
-        self.journal.append(
-            JournalRecord(
-                run_id=self.record.id,
-                number=len(self.journal),
-                first_event=self.event_count,
-                events=events,
-                recorded_at=at,
-                checkpoint_id=checkpoint_id,
-                actor=actor,
-            )
+        row = JournalRecord(
+            run_id=self.record.id,
+            number=len(self.journal),
+            first_event=self.event_count,
+            events=events,
+            recorded_at=at,
+            checkpoint_id=checkpoint_id,
+            actor=actor,
         )
-        self.event_count += len(events)
+        self.undo.add(self.journal, row)
+        self.undo.set(self, "event_count", self.event_count + len(events))
 
     def note_answer(self, wait: WaitRecord, actor: str, at: datetime) -> None:
         """Journal that a question was answered, by whom."""
@@ -284,8 +310,7 @@ class MemoryRun:
     def defer(self, deferral: Deferral, at: datetime) -> None:
         """Wait for a superstep that was put off."""
         self.end(RunStatus.WAITING, None, at)
-        self.record = replace(
-            self.record,
+        self.change(
             wake_at=at + timedelta(seconds=deferral.delay_seconds),
             active_seconds=self.record.active_seconds + deferral.active_seconds,
         )
@@ -295,8 +320,7 @@ class MemoryRun:
     ) -> None:
         """Move to a committed boundary."""
         self.move_head(boundary.checkpoint)
-        self.record = replace(
-            self.record,
+        self.change(
             steps=boundary.steps,
             active_seconds=self.record.active_seconds + boundary.active_seconds,
             error=boundary.error,
@@ -308,28 +332,23 @@ class MemoryRun:
 
     def move_head(self, draft: CheckpointDraft) -> None:
         """Let the head follow the branch that was written."""
-        self.record = replace(
-            self.record,
-            head_id=draft.id,
-            sequence=draft.sequence,
-            lineage=draft.lineage,
-        )
+        self.change(head_id=draft.id, sequence=draft.sequence, lineage=draft.lineage)
 
     def end(
         self, status: RunStatus, error: Mapping[str, JsonValue] | None, at: datetime
     ) -> None:
         """Stop being driven, for now or for good."""
-        self.holder = None
+        self.hold(None)
         ended = at if status.is_terminal else None
-        self.record = replace(self.record, status=status, error=error, ended_at=ended)
+        self.change(status=status, error=error, ended_at=ended)
 
     def reopen(self, reopening: Reopening, at: datetime) -> None:
         """Become pending again, from the head or from the checkpoint named."""
         record = self.record
-        self.record = replace(
-            record,
+        self.change(
             status=RunStatus.PENDING,
             error=None,
+            output=None,
             ended_at=None,
             wake_at=None,
             head_id=reopening.head_id or record.head_id,
@@ -337,6 +356,13 @@ class MemoryRun:
             step_limit=reopening.step_limit or record.step_limit,
         )
         self.note(reopening.events, at, None, reopening.actor)
+
+
+def _superseded(thread: MemoryThread, namespace: Namespace) -> tuple[Event, ...]:
+    """Close what an ended run still asked, and say so: it is not dropped silently."""
+    previous = thread.current.get(namespace)
+    ids = thread.close_waits_of(previous.record) if previous else []
+    return (Event(kind="waits.superseded", data={"waits": ids}),) if ids else ()
 
 
 def _new_record(
