@@ -1,5 +1,44 @@
-"""The addresses of the API."""
+"""The addresses of the API, relative to where a project includes them.
+
+A thread's id is percent-encoded in its address. Servers decode `%2F` before Django sees
+it, so a GET of an id that itself ends in one of the words below, such as `a/resume`, is
+read as that word of a shorter id; every other id is addressed exactly.
+"""
 
 from __future__ import annotations
 
-urlpatterns: list[object] = []
+from django.urls import path, re_path, register_converter
+
+from stateknot.api.endpoint import NoSuchAddress
+from stateknot.api.graphs import GraphList
+from stateknot.api.journal import RunJournal
+from stateknot.api.paths import ThreadIdConverter
+from stateknot.api.runs import RunDetail, RunList
+from stateknot.api.schema import SchemaDocument
+from stateknot.api.threads import CheckpointDetail, CheckpointList, ThreadDetail
+from stateknot.api.verbs import ThreadResume, ThreadRetry, ThreadState
+
+app_name = "stateknot-api"
+
+register_converter(ThreadIdConverter, "stateknot_thread")
+THREAD = "threads/<stateknot_thread:thread_id>"
+
+urlpatterns = [
+    path("schema", SchemaDocument.as_view(), name="schema"),
+    path("graphs", GraphList.as_view(), name="graphs"),
+    path("runs", RunList.as_view(), name="runs"),
+    path("runs/<str:run_id>", RunDetail.as_view(), name="run"),
+    path("runs/<str:run_id>/journal", RunJournal.as_view(), name="journal"),
+    path(f"{THREAD}/resume", ThreadResume.as_view(), name="resume"),
+    path(f"{THREAD}/retry", ThreadRetry.as_view(), name="retry"),
+    path(f"{THREAD}/state", ThreadState.as_view(), name="state"),
+    path(f"{THREAD}/checkpoints", CheckpointList.as_view(), name="checkpoints"),
+    path(
+        f"{THREAD}/checkpoints/<uuid:checkpoint_id>",
+        CheckpointDetail.as_view(),
+        name="checkpoint",
+    ),
+    path(THREAD, ThreadDetail.as_view(), name="thread"),
+    # Last: an address that is none of these is a problem document, not a page.
+    re_path("", NoSuchAddress.as_view()),
+]

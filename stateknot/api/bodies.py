@@ -1,0 +1,142 @@
+"""What a request may bring: strict models that name every unknown or wrong key.
+
+Whether a state or an answer fits its graph is not decided here but by the services.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, TypeVar
+
+import pydantic
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field
+
+from stateknot.errors import StateError
+from stateknot.kernel.limits import MAXIMUM_SUPERSTEPS
+from stateknot.kernel.profile import check_profile
+from stateknot.kernel.vocabulary import RunStatus
+
+
+def _storable(value: Any) -> Any:
+    """A value that every database keeps alike; the fault is named by its place."""
+    try:
+        check_profile(value, "")
+    except StateError as error:
+        raise ValueError(str(error)) from error
+    return value
+
+
+Text = Annotated[str, Field(min_length=1, max_length=255), AfterValidator(_storable)]
+JsonObject = Annotated[dict[str, Any], AfterValidator(_storable)]
+StepLimit = Annotated[int, Field(ge=1, le=MAXIMUM_SUPERSTEPS)]
+
+
+class Body(BaseModel):
+    """A request's JSON object."""
+
+    model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
+
+
+class InputBody(Body):
+    """An activation of the first superstep; without `node` it enters at START."""
+
+    node: Text | None = None
+    payload: Any = None
+
+
+class StartBody(Body):
+    """What a run begins with. Without `thread_id` a new thread is made."""
+
+    graph: Text
+    state: JsonObject
+    thread_id: Text | None = None
+    version: Text | None = None
+    inputs: list[InputBody] | None = Field(default=None, min_length=1)
+    metadata: JsonObject = {}
+
+
+class ResumeBody(Body):
+    """An answer, or a place to go on from. A `value` of null is an answer too.
+
+    `interrupt_id` names the question; it may be left out while only one is open.
+    """
+
+    value: Any = None
+    interrupt_id: Text | None = None
+    checkpoint_id: Text | None = None
+    step_limit: StepLimit | None = None
+
+    @property
+    def has_value(self) -> bool:
+        """Whether an answer was given, null included."""
+        return "value" in self.model_fields_set
+
+
+class RetryBody(Body):
+    """How far a retry may go: `step_limit` raises the run's limit of supersteps."""
+
+    step_limit: StepLimit | None = None
+
+
+class EditBody(Body):
+    """An update of the newest state; `as_node` makes it that node's result."""
+
+    update: JsonObject
+    as_node: Text | None = None
+
+
+class Query(BaseModel):
+    """The parameters of an address; they come as text, so they are not strict."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+class RunQuery(Query):
+    """Which runs to list, and which page of them."""
+
+    graph: Text | None = None
+    status: RunStatus | None = None
+    thread_id: Text | None = None
+    failed_node: Text | None = None
+    cursor: str | None = None
+    limit: int = Field(default=50, ge=1, le=200)
+
+
+class HistoryQuery(Query):
+    """Which checkpoints to list: those behind `before`, newest first."""
+
+    before: pydantic.UUID7 | pydantic.UUID4 | None = None
+    limit: int = Field(default=20, ge=1, le=100)
+
+
+class JournalQuery(Query):
+    """Which journal rows to list: those with a number above `after`, oldest first."""
+
+    after: int = Field(default=-1, ge=-1, le=MAXIMUM_SUPERSTEPS)
+    limit: int = Field(default=100, ge=1, le=500)
+
+
+ModelT = TypeVar("ModelT", bound=BaseModel)
+
+
+class InvalidRequestError(Exception):
+    """Raised when a body or a query does not fit; `errors` places each fault."""
+
+    def __init__(self, error: pydantic.ValidationError) -> None:
+        found = error.errors(include_url=False, include_context=False)
+        self.errors = [
+            {"at": ".".join(str(part) for part in e["loc"]), "detail": e["msg"]}
+            for e in found[:20]
+        ]
+        super().__init__("; ".join(_sentence(e) for e in self.errors))
+
+
+def _sentence(error: dict[str, str]) -> str:
+    return f"{error['at']}: {error['detail']}" if error["at"] else error["detail"]
+
+
+def parse(model: type[ModelT], data: Any) -> ModelT:
+    """`data` as `model`. Raises InvalidRequestError naming each key that is wrong."""
+    try:
+        return model.model_validate(data)
+    except pydantic.ValidationError as error:
+        raise InvalidRequestError(error) from error

@@ -1,0 +1,196 @@
+"""From rows and snapshots to the shapes that go out, with secret fields masked.
+
+See Note [Unknown secrets]. The API and the commands both project here, so that neither
+shows what the other hides.
+
+Note [Unknown secrets]
+~~~~~~~~~~~~~~~~~~~~~~
+Which fields are secret is declared in the state model, so only a process with the
+graph's code knows. Elsewhere a reader cannot tell a token from a title, and showing
+everything would make a missing import a leak; so every field is masked there.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from pydantic import BaseModel
+
+from stateknot.api import shapes
+from stateknot.errors import NotFoundError, StateError
+from stateknot.kernel.profile import decode
+from stateknot.kernel.state import MASK
+from stateknot.registry import find_graph
+from stateknot.selectors import get_state, get_state_history
+from stateknot.selectors.threads import find_codec
+from stateknot.storage import DjangoCheckpointer
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from stateknot.kernel.commands import Interrupt
+    from stateknot.kernel.records import JournalRecord
+    from stateknot.kernel.state import StateCodec
+    from stateknot.models import Checkpoint, Run
+    from stateknot.runtime.execution import StateSnapshot
+    from stateknot.runtime.graph import CompiledGraph
+
+
+def show_graph(graph: CompiledGraph) -> shapes.Graph:
+    """A registered revision."""
+    return shapes.Graph(
+        graph=graph.graph_id,
+        name=graph.name,
+        version=graph.version,
+        digest=graph.digest,
+        is_newest=find_graph(graph.graph_id) is graph,
+        nodes=list(graph.blueprint.nodes),
+    )
+
+
+def show_run(run: Run, *, with_traceback: bool = False) -> shapes.Run:
+    """A run's row; `run` was read with its thread and revision."""
+    error = run.error
+    if error is not None and not with_traceback:
+        error = {name: fact for name, fact in error.items() if name != "traceback"}
+    return shapes.Run(
+        id=str(run.id),
+        graph=run.graph_id,
+        version=run.revision.version,
+        digest=run.revision.digest,
+        thread_id=run.thread.key,
+        status=run.status,
+        checkpoint_id=str(run.head_id),
+        steps=run.steps,
+        step_limit=run.step_limit,
+        failed_node=run.failed_node or None,
+        error=error,
+        output=None if run.output is None else decode(run.output),
+        metadata=run.metadata,
+        actor=run.actor,
+        created_at=run.created_at,
+        started_at=run.started_at,
+        ended_at=run.ended_at,
+    )
+
+
+def show_question(question: Interrupt) -> shapes.Question:
+    """An open question."""
+    schema = question.schema
+    return shapes.Question(
+        id=str(question.id),
+        node=question.node,
+        key=question.key,
+        payload=question.payload,
+        answer_schema=None if schema is None else dict(schema),
+    )
+
+
+def load_checkpoint(
+    thread_id: str, checkpoint_id: str | None = None
+) -> shapes.Checkpoint:
+    """The newest checkpoint of a thread, or the one named. Raises NotFoundError."""
+    snapshot = get_state(thread_id, checkpoint_id)
+    if snapshot is None:
+        what = f"checkpoint {checkpoint_id} on thread" if checkpoint_id else "thread"
+        raise NotFoundError(f"no {what} {thread_id!r}")
+    return show_checkpoint(snapshot, find_codec(DjangoCheckpointer(), thread_id))
+
+
+def load_history(
+    thread_id: str, *, limit: int, before: str | None = None
+) -> list[shapes.Checkpoint]:
+    """The newest checkpoint of a thread and its ancestors, or those behind `before`."""
+    found = get_state_history(thread_id, limit=limit, before=before)
+    codec = find_codec(DjangoCheckpointer(), thread_id) if found else None
+    return [show_checkpoint(snapshot, codec) for snapshot in found]
+
+
+def show_checkpoint(
+    snapshot: StateSnapshot, codec: StateCodec | None
+) -> shapes.Checkpoint:
+    """A snapshot, masked by the codec of its graph (None: it is not here)."""
+    facts, parent = snapshot.metadata, snapshot.parent_config
+    return shapes.Checkpoint(
+        thread_id=snapshot.config["thread_id"],
+        checkpoint_id=snapshot.config["checkpoint_id"],
+        parent_checkpoint_id=parent and parent["checkpoint_id"],
+        run_id=facts["run_id"],
+        step=facts["step"],
+        source=facts["source"],
+        state=mask_state(snapshot.values, codec),
+        state_error=_state_error(facts.get("state_error"), codec),
+        next_nodes=snapshot.next_nodes,
+        questions=[show_question(q) for q in snapshot.pending_interrupts],
+        failed_node=facts["failed_node"],
+        error=facts["error"],
+        created_at=snapshot.created_at,
+    )
+
+
+def show_thread(run: Run, checkpoint: shapes.Checkpoint) -> shapes.Thread:
+    """A thread, by its newest checkpoint and the run that it belongs to."""
+    return shapes.Thread(
+        graph=run.graph_id,
+        run=show_run(run, with_traceback=True),
+        **{name: getattr(checkpoint, name) for name in type(checkpoint).model_fields},
+    )
+
+
+def show_edit(thread_id: str, row: Checkpoint) -> shapes.Edited:
+    """The checkpoint that an edit wrote."""
+    return shapes.Edited(
+        thread_id=thread_id,
+        checkpoint_id=str(row.id),
+        parent_checkpoint_id=str(row.parent_id) if row.parent_id else None,
+        step=row.step,
+        created_at=row.created_at,
+    )
+
+
+def show_entry(entry: JournalRecord) -> shapes.JournalEntry:
+    """A journal row."""
+    events = [
+        shapes.Event(kind=e.kind, step=e.step, node=e.node, data=dict(e.data))
+        for e in entry.events
+    ]
+    return shapes.JournalEntry(
+        number=entry.number,
+        first_event=entry.first_event,
+        checkpoint_id=entry.checkpoint_id,
+        actor=entry.actor,
+        recorded_at=entry.recorded_at,
+        events=events,
+    )
+
+
+def mask_state(values: Any, codec: StateCodec | None) -> dict[str, Any]:
+    """The JSON values of a state, secret fields masked. See Note [Unknown secrets]."""
+    if codec is None:
+        return dict.fromkeys(values, MASK)
+    if isinstance(values, BaseModel):
+        values = codec.dump(values, codec.names)
+    return codec.mask(values)
+
+
+def refuse_masks(values: Mapping[str, Any], codec: StateCodec | None) -> None:
+    """Refuse a mask given as a secret's value: it was read here and copied back.
+
+    Raises StateError naming the field.
+    """
+    for name in sorted(codec.secrets if codec else ()):
+        if values.get(name) == MASK:
+            raise StateError(
+                f"{name}: {MASK} is the mask of a secret, not its value; leave the "
+                "field out to keep what it is, or give the new secret",
+                path=name,
+            )
+
+
+def _state_error(text: str | None, codec: StateCodec | None) -> str | None:
+    """Why the state does not fit; without its values where some are secret."""
+    if codec is None:
+        return "the graph's code is not in this process, so its fields are masked"
+    if text and codec.secrets:
+        return "the stored state does not fit the graph's model any more"
+    return text

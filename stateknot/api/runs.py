@@ -1,0 +1,129 @@
+"""Runs: starting, listing, reading."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from drf_spectacular.utils import OpenApiParameter, extend_schema
+from rest_framework.exceptions import ParseError
+from rest_framework.response import Response
+from rest_framework.reverse import reverse
+
+from stateknot.api import shapes
+from stateknot.api.bodies import RunQuery, StartBody, parse
+from stateknot.api.endpoint import VIEW, Endpoint
+from stateknot.api.paging import RunCursor
+from stateknot.api.parameters import query_parameters
+from stateknot.api.projection import refuse_masks, show_run
+from stateknot.kernel.commands import GraphInput
+from stateknot.kernel.profile import check_profile
+from stateknot.kernel.vocabulary import START, UNSET
+from stateknot.registry import get_graph
+from stateknot.selectors import get_run, list_runs
+from stateknot.services import start_run
+
+if TYPE_CHECKING:
+    from rest_framework.request import Request
+
+    from stateknot.api.bodies import InputBody
+
+KEY_LENGTH = 255
+
+
+class RunList(Endpoint):
+    """All runs."""
+
+    tag = "runs"
+    permissions: ClassVar[dict[str, tuple[str, ...]]] = {
+        "GET": (VIEW,),
+        "POST": ("stateknot.start_run",),
+    }
+
+    @extend_schema(
+        operation_id="list_runs",
+        parameters=query_parameters(RunQuery),
+        responses=shapes.RunPage,
+    )
+    def get(self, request: Request) -> Response:
+        """List runs, newest first, that match every filter given."""
+        query = parse(RunQuery, request.query_params.dict())
+        rows = list_runs(
+            graph_id=query.graph,
+            status=query.status and query.status.value,
+            thread_id=query.thread_id,
+            failed_node=query.failed_node,
+        ).select_related("revision")
+        pages = RunCursor(query.limit)
+        found = pages.paginate_queryset(rows, request, view=self)
+        page = shapes.RunPage(
+            next=pages.get_next_link(),
+            previous=pages.get_previous_link(),
+            results=[show_run(run) for run in found or ()],
+        )
+        return Response(page.model_dump(mode="json"))
+
+    @extend_schema(
+        operation_id="start_run",
+        parameters=[
+            OpenApiParameter(
+                "Idempotency-Key",
+                str,
+                OpenApiParameter.HEADER,
+                description="The same key and body again give the same run.",
+            )
+        ],
+        request=StartBody,
+        responses={201: shapes.Run},
+    )
+    def post(self, request: Request) -> Response:
+        """Start a run on the workers; the answer does not wait for it."""
+        body = parse(StartBody, request.data)
+        graph = get_graph(body.graph, version=body.version)
+        refuse_masks(body.state, graph.blueprint.fold.codec)
+        run = start_run(
+            body.graph,
+            body.state,
+            thread_id=body.thread_id,
+            version=body.version,
+            inputs=_graph_inputs(body),
+            metadata=body.metadata,
+            idempotency_key=_idempotency_key(request),
+            actor=request.user,
+        )
+        address = reverse("stateknot-api:run", args=[str(run.id)], request=request)
+        shown = show_run(run).model_dump(mode="json")
+        return Response(shown, status=201, headers={"Location": address})
+
+
+class RunDetail(Endpoint):
+    """One run."""
+
+    tag = "runs"
+
+    @extend_schema(operation_id="get_run", responses=shapes.Run)
+    def get(self, request: Request, run_id: str) -> Response:
+        """Read a run, its error with the traceback."""
+        run = show_run(get_run(run_id), with_traceback=True)
+        return Response(run.model_dump(mode="json"))
+
+
+def _idempotency_key(request: Request) -> str | None:
+    key = request.headers.get("Idempotency-Key")
+    if key is None:
+        return None
+    if not 0 < len(key) <= KEY_LENGTH or not key.isascii() or not key.isprintable():
+        raise ParseError(
+            f"Idempotency-Key takes 1 to {KEY_LENGTH} printable ASCII characters"
+        )
+    return str(key)
+
+
+def _graph_inputs(body: StartBody) -> list[GraphInput] | None:
+    return None if body.inputs is None else [_graph_input(i) for i in body.inputs]
+
+
+def _graph_input(item: InputBody) -> GraphInput:
+    payload: Any = item.payload if "payload" in item.model_fields_set else UNSET
+    if payload is not UNSET:
+        check_profile(payload, "payload")
+    return GraphInput(item.node or START, payload)

@@ -1,0 +1,169 @@
+"""What goes out: the JSON forms of graphs, runs, checkpoints, questions, the journal.
+
+Pydantic models, so that the OpenAPI document and the answers cannot differ. The
+commands' `--json` prints the same shapes. Projecting rows into them is `projection.py`.
+"""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Any
+
+from pydantic import BaseModel, ConfigDict, Field
+
+
+class Shape(BaseModel):
+    """A JSON object that goes out."""
+
+    model_config = ConfigDict(frozen=True)
+
+
+class Graph(Shape):
+    """A graph revision that this process has the code of."""
+
+    graph: str
+    name: str
+    version: str
+    digest: str
+    is_newest: bool = Field(description="Whether new runs begin on it.")
+    nodes: list[str]
+
+
+class Run(Shape):
+    """A run: one admission on a thread, to its end."""
+
+    id: str
+    graph: str
+    version: str
+    digest: str
+    thread_id: str
+    status: str
+    checkpoint_id: str = Field(description="Its newest checkpoint.")
+    steps: int = Field(description="Supersteps counted against `step_limit`.")
+    step_limit: int | None
+    failed_node: str | None
+    error: dict[str, Any] | None = Field(
+        description="What ended it: `code`, `message`, for a node more. In lists "
+        "without its traceback."
+    )
+    output: Any = None
+    metadata: dict[str, Any]
+    actor: str = Field(description="Who started it.")
+    created_at: datetime
+    started_at: datetime | None
+    ended_at: datetime | None
+
+
+class Question(Shape):
+    """An open question to a person."""
+
+    id: str
+    node: str
+    key: str | None
+    payload: Any
+    answer_schema: dict[str, Any] | None = Field(
+        description="JSON Schema of an acceptable answer; null admits anything."
+    )
+
+
+class Checkpoint(Shape):
+    """The state at a boundary, and what was due there."""
+
+    thread_id: str
+    checkpoint_id: str
+    parent_checkpoint_id: str | None
+    run_id: str | None
+    step: int
+    source: str
+    state: dict[str, Any] = Field(
+        description="Secret fields are masked; all fields are where the graph's code "
+        "is not in this process, since it alone knows the secret ones."
+    )
+    state_error: str | None = Field(
+        description="Why the state does not fit the graph's model here, if so."
+    )
+    next_nodes: list[str]
+    questions: list[Question]
+    failed_node: str | None
+    error: Any = None
+    created_at: datetime
+
+
+class Thread(Checkpoint):
+    """A thread at its newest checkpoint, whose id is the answer's ETag."""
+
+    graph: str
+    run: Run
+
+
+class Edited(Shape):
+    """The checkpoint that an edit wrote; its id is the answer's ETag."""
+
+    thread_id: str
+    checkpoint_id: str
+    parent_checkpoint_id: str | None
+    step: int
+    created_at: datetime
+
+
+class Event(Shape):
+    """One thing that happened; `data` holds the facts of its kind."""
+
+    kind: str
+    step: int | None
+    node: str | None
+    data: dict[str, Any]
+
+
+class JournalEntry(Shape):
+    """A row of a run's journal: the events of a boundary, or what came between."""
+
+    number: int
+    first_event: int
+    checkpoint_id: str | None
+    actor: str
+    recorded_at: datetime
+    events: list[Event]
+
+
+class GraphPage(Shape):
+    """Every revision that is registered here."""
+
+    results: list[Graph]
+
+
+class Page(Shape):
+    """A page; `next` is the address of the following one, null on the last."""
+
+    next: str | None
+
+
+class RunPage(Page):
+    """Runs, newest first."""
+
+    previous: str | None
+    results: list[Run]
+
+
+class CheckpointPage(Page):
+    """Checkpoints, newest first."""
+
+    results: list[Checkpoint]
+
+
+class JournalPage(Page):
+    """Journal rows, oldest first."""
+
+    results: list[JournalEntry]
+
+
+class Problem(Shape):
+    """A refusal (RFC 9457). Further members depend on `code`."""
+
+    model_config = ConfigDict(extra="allow", frozen=True)
+
+    type: str
+    title: str
+    status: int
+    code: str = Field(description="A stable name, such as `thread.busy`.")
+    detail: str

@@ -1,0 +1,103 @@
+"""Threads and their checkpoints, to read."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+from uuid import UUID
+
+from drf_spectacular.utils import OpenApiParameter, extend_schema
+from rest_framework.response import Response
+
+from stateknot.api import shapes
+from stateknot.api.bodies import HistoryQuery, Query, parse
+from stateknot.api.endpoint import Endpoint
+from stateknot.api.paging import next_address
+from stateknot.api.parameters import query_parameters
+from stateknot.api.projection import load_checkpoint, load_history, show_thread
+from stateknot.conf import get_settings
+from stateknot.errors import NotFoundError
+from stateknot.models import Run
+
+if TYPE_CHECKING:
+    from rest_framework.request import Request
+
+ETAG = OpenApiParameter(
+    "ETag",
+    str,
+    OpenApiParameter.HEADER,
+    response=True,
+    description="The newest checkpoint's id, quoted; give it as If-Match of an edit.",
+)
+
+
+def find_thread_run(thread_id: str) -> Run:
+    """The current run of a thread. Raises NotFoundError."""
+    rows = Run.objects.using(get_settings().database)
+    with_rows = rows.select_related("thread", "revision")
+    run: Run | None = with_rows.filter(current_of__key=thread_id).first()
+    if run is None:
+        raise NotFoundError(f"no thread {thread_id!r}")
+    return run
+
+
+def etag_of(checkpoint_id: str) -> dict[str, str]:
+    """The header that names a thread's newest checkpoint."""
+    return {"ETag": f'"{checkpoint_id}"'}
+
+
+class ThreadDetail(Endpoint):
+    """One thread, as it stands."""
+
+    tag = "threads"
+
+    @extend_schema(
+        operation_id="get_thread", parameters=[ETAG], responses=shapes.Thread
+    )
+    def get(self, request: Request, thread_id: str) -> Response:
+        """Read the newest state, what is due next, the open questions and the run."""
+        parse(Query, request.query_params.dict())
+        run = find_thread_run(thread_id)
+        thread = show_thread(run, load_checkpoint(thread_id))
+        headers = etag_of(thread.checkpoint_id)
+        return Response(thread.model_dump(mode="json"), headers=headers)
+
+
+class CheckpointList(Endpoint):
+    """The history of a thread."""
+
+    tag = "threads"
+
+    @extend_schema(
+        operation_id="list_checkpoints",
+        parameters=query_parameters(HistoryQuery),
+        responses=shapes.CheckpointPage,
+    )
+    def get(self, request: Request, thread_id: str) -> Response:
+        """List the newest checkpoint and its ancestors, newest first."""
+        query = parse(HistoryQuery, request.query_params.dict())
+        find_thread_run(thread_id)
+        before = None if query.before is None else str(query.before)
+        if before is not None:
+            load_checkpoint(thread_id, before)
+        found = load_history(thread_id, limit=query.limit + 1, before=before)
+        shown, more = found[: query.limit], len(found) > query.limit
+        page = shapes.CheckpointPage(
+            next=next_address(request, before=shown[-1].checkpoint_id)
+            if more
+            else None,
+            results=shown,
+        )
+        return Response(page.model_dump(mode="json"))
+
+
+class CheckpointDetail(Endpoint):
+    """One checkpoint of a thread."""
+
+    tag = "threads"
+
+    @extend_schema(operation_id="get_checkpoint", responses=shapes.Checkpoint)
+    def get(self, request: Request, thread_id: str, checkpoint_id: UUID) -> Response:
+        """Read the state at a boundary, and what was due there."""
+        parse(Query, request.query_params.dict())
+        checkpoint = load_checkpoint(thread_id, str(checkpoint_id))
+        return Response(checkpoint.model_dump(mode="json"))
