@@ -7,21 +7,22 @@ adds `compile()` to this one.
 
 from __future__ import annotations
 
-import inspect
+from collections.abc import Mapping
 from datetime import timedelta
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from stateknot.errors import GraphError, ValidationError
+from stateknot.errors import GraphError
 from stateknot.kernel.blueprint import Blueprint, NodeSpec, Relief, RouterSpec
 from stateknot.kernel.fold import StateFold
+from stateknot.kernel.handlers import is_async, takes_context
 from stateknot.kernel.limits import MAXIMUM_PARALLELISM, RECURSION_LIMIT
 from stateknot.kernel.outcome import label_text
 from stateknot.kernel.topology import Draft, check_draft
 from stateknot.kernel.vocabulary import START
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Sequence
     from typing import Self
 
     from pydantic import BaseModel
@@ -109,7 +110,7 @@ class BlueprintBuilder:
             id=node_id,
             handler=function,
             is_async=is_async(function),
-            takes_context=_takes_context(node_id, function),
+            takes_context=takes_context(node_id, function),
             retry=retry,
             timeout_seconds=duration_seconds(timeout),
             destinations=tuple(label_text(target) for target in destinations),
@@ -167,16 +168,16 @@ class BlueprintBuilder:
         routes: Mapping[Any, str] | Sequence[str] | None = None,
     ) -> Self:
         """Let `router(state)` choose among `routes` (label to node, or node ids)."""
-        if not isinstance(routes, dict):
+        if not isinstance(routes, Mapping):
             routes = {target: target for target in routes or ()}
-        self._draft.routers.append(
-            (source, router, {label_text(k): v for k, v in routes.items()})
-        )
+        labelled = {label_text(k): label_text(v) for k, v in routes.items()}
+        self._draft.routers.append((source, router, labelled))
         return self
 
-    def add_waiting_edge(self, sources: Sequence[str], target: str) -> Self:
+    def add_waiting_edge(self, sources: str | Sequence[str], target: str) -> Self:
         """Run `target` once all of `sources` have arrived."""
-        self._draft.waiting.append((tuple(sources), target))
+        required = (sources,) if isinstance(sources, str) else tuple(sources)
+        self._draft.waiting.append((required, target))
         return self
 
     def add_barrier_relief(self, source: str, relief: str, barrier: str) -> Self:
@@ -277,31 +278,3 @@ def _first_of(issues: list[GraphError]) -> GraphError:
     first = issues[0]
     first.issues = tuple(issues)
     return first
-
-
-def is_async(function: Callable[..., Any]) -> bool:
-    """Whether calling `function` gives something to await."""
-    call = getattr(function, "__call__", None)  # noqa: B004 - an object with async call
-    return inspect.iscoroutinefunction(function) or inspect.iscoroutinefunction(call)
-
-
-def _takes_context(node_id: str, function: Callable[..., Any]) -> bool:
-    """Whether the handler takes (state, ctx) rather than (state)."""
-    try:
-        parameters = inspect.signature(function).parameters.values()
-    except (TypeError, ValueError):
-        return False
-    positional = [
-        p
-        for p in parameters
-        if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD, p.VAR_POSITIONAL)
-    ]
-    if any(p.kind == p.VAR_POSITIONAL for p in positional):
-        return True
-    required = [p for p in positional if p.default is p.empty]
-    if not positional or len(required) > 2:
-        raise ValidationError(
-            f"the handler of node {node_id!r} must take (state) or (state, ctx), not "
-            f"{inspect.signature(function)}"
-        )
-    return len(positional) >= 2

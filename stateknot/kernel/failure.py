@@ -17,9 +17,10 @@ from stateknot.errors import (
     NodeFailedError,
     ReducerError,
     RoutingError,
+    StateKnotError,
     UnknownTargetError,
 )
-from stateknot.kernel.limits import MAXIMUM_ERROR_TEXT
+from stateknot.kernel.limits import MAXIMUM_CODE, MAXIMUM_ERROR_TEXT
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -74,7 +75,7 @@ class NodeFailure:
             activation_id=activation_id,
             kind=kind,
             code=code or _code(error, kind),
-            error_type=type(error).__qualname__,
+            error_type=_storable(type(error).__qualname__)[:MAXIMUM_CODE],
             message=_clean(text, MAXIMUM_ERROR_TEXT),
             traceback=_clean(_trace(error), 4 * MAXIMUM_ERROR_TEXT),
             attempts=attempts,
@@ -133,9 +134,9 @@ class NodeFailure:
 
 
 def _code(error: BaseException, kind: str) -> str:
-    own = getattr(error, "code", None)
-    if isinstance(own, str) and own and not own.startswith("stateknot."):
-        return own
+    """The code of an error of this package; codes of others mean other things."""
+    if isinstance(error, StateKnotError) and error.code != StateKnotError.code:
+        return _storable(str(error.code))[:MAXIMUM_CODE]
     return _KINDS.get(kind, NodeFailedError).code
 
 
@@ -154,8 +155,13 @@ def _trace(error: BaseException) -> str:
 
 
 def _clean(text: str, maximum: int) -> str:
-    """Text that every database stores: no NUL, no lone surrogate, bounded."""
-    safe = text.replace("\x00", "\\x00").encode("utf-8", "backslashreplace").decode()
+    """Text that every database stores, of bounded length: its beginning and its end."""
+    safe = _storable(text)
     if len(safe) <= maximum:
         return safe
     return f"{safe[: maximum - 200]}\n... ({len(safe):,} characters)\n{safe[-160:]}"
+
+
+def _storable(text: str) -> str:
+    """Text without NUL and lone surrogates, which are spelt out."""
+    return text.replace("\x00", "\\x00").encode("utf-8", "backslashreplace").decode()

@@ -34,6 +34,9 @@ of pydantic) and later, each with an error of its own."""
 MAXIMUM_INTEGER: Final = 2**53 - 1
 """The largest integer that every JSON reader holds exactly."""
 
+MAXIMUM_CODE: Final = 128
+"""Characters of a failure's code and of its error's type, which have a column."""
+
 MAXIMUM_ERROR_TEXT: Final = 8_000
 """Characters kept of an error's message; tracebacks keep four times as many."""
 

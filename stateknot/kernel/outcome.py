@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from pydantic import BaseModel, TypeAdapter
@@ -109,7 +109,7 @@ def _check_timer(node_id: str, timer: Timer) -> None:
     until: Any = timer.until
     if isinstance(until, timedelta):
         return
-    if until.utcoffset() is None:
+    if not isinstance(until, datetime) or until.utcoffset() is None:
         raise StateError(
             f"node {node_id!r} set a timer until {until!r}; give a timedelta, or a "
             "datetime with a time zone"

@@ -207,7 +207,7 @@ class Event:
     def to_json(self) -> list[JsonValue]:
         """The stored form: kind, step, node, facts; empty tail left out."""
         row: list[JsonValue] = [self.kind, self.step, self.node, dict(self.data)]
-        while len(row) > 1 and not row[-1]:
+        while len(row) > 1 and row[-1] in (None, {}):
             row.pop()
         return row
 

@@ -10,6 +10,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import timedelta
+from email.utils import parsedate_to_datetime
+from math import isfinite
 from typing import Any, Final
 
 from stateknot.errors import NodeError, NodeTimeoutError, RetryableError
@@ -38,12 +40,19 @@ class RetryPolicy:
     retry_on: RetryOn | None = None
 
     def admits(self, error: BaseException) -> bool:
-        """Whether `error` is of a kind that another attempt may not meet."""
+        """Whether `error` is of a kind that another attempt may not meet.
+
+        A predicate that fails leaves a note on `error` and admits nothing.
+        """
         if self.retry_on is None:
             return is_retryable(error)
-        if isinstance(self.retry_on, (type, tuple)):
-            return isinstance(error, self.retry_on)
-        return bool(self.retry_on(error))
+        try:
+            if isinstance(self.retry_on, (type, tuple)):
+                return isinstance(error, self.retry_on)
+            return bool(self.retry_on(error))
+        except Exception as broken:  # noqa: BLE001 - a predicate may raise anything
+            error.add_note(f"retry_on failed, so it is not retried: {broken!r}")
+            return False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -62,9 +71,12 @@ def decide_retry(
     """
     if policy is None or attempts >= policy.max_attempts or not policy.admits(error):
         return None
-    wait = _seconds(policy.initial_interval) * policy.backoff ** (attempts - 1)
-    wait *= 1 + policy.jitter * (2 * random - 1)
-    wait = min(wait, _seconds(policy.maximum_interval))
+    longest = _seconds(policy.maximum_interval)
+    try:
+        wait = _seconds(policy.initial_interval) * policy.backoff ** (attempts - 1)
+    except OverflowError:
+        wait = longest
+    wait = min(wait * (1 + policy.jitter * (2 * random - 1)), longest)
     return RetryDecision(delay_seconds=max(wait, find_retry_after(error) or 0.0))
 
 
@@ -87,26 +99,52 @@ def is_retryable(error: BaseException) -> bool:
 
 
 def find_retry_after(error: BaseException) -> float | None:
-    """The seconds that the error says to wait at least, or None."""
-    own = getattr(error, "retry_after", None)
+    """The seconds that the error says to wait at least, or None.
+
+    An HTTP date counts from the response's own `Date`, so that no clock is needed.
+    """
+    own = _attribute(error, "retry_after")
     if isinstance(own, timedelta):
-        return own.total_seconds()
+        return _usable(own.total_seconds())
     if isinstance(own, (int, float)):
-        return float(own)
-    headers: Any = getattr(getattr(error, "response", None), "headers", None) or {}
+        return _usable(own)
+    headers: Any = _attribute(_attribute(error, "response"), "headers") or {}
     try:
-        return float(headers.get("Retry-After") or headers.get("retry-after"))
-    except (TypeError, ValueError, AttributeError):
+        value = headers.get("Retry-After") or headers.get("retry-after")
+        date = headers.get("Date") or headers.get("date")
+        return _usable(_parsed(str(value), str(date)))
+    except Exception:  # noqa: BLE001 - headers of an unknown client, parsed leniently
         return None
 
 
+def _parsed(value: str, date: str) -> float:
+    """Seconds of a Retry-After. Raises ValueError or TypeError for what is none."""
+    try:
+        return float(value)
+    except ValueError:
+        until, now = parsedate_to_datetime(value), parsedate_to_datetime(date)
+        return (until - now).total_seconds()
+
+
+def _usable(seconds: float) -> float | None:
+    return float(seconds) if isfinite(seconds) and seconds >= 0 else None
+
+
 def _http_status(error: BaseException) -> int | None:
-    for source in (error, getattr(error, "response", None)):
+    for source in (error, _attribute(error, "response")):
         for name in ("status_code", "status", "code"):
-            value = getattr(source, name, None)
+            value = _attribute(source, name)
             if isinstance(value, int) and 100 <= value <= 599:
                 return value
     return None
+
+
+def _attribute(source: Any, name: str) -> Any:
+    """An attribute that may be missing, or a property that raises."""
+    try:
+        return getattr(source, name, None)
+    except Exception:  # noqa: BLE001 - a property may raise anything
+        return None
 
 
 def _seconds(value: float | timedelta) -> float:

@@ -24,7 +24,8 @@ from stateknot.kernel.failure import NodeFailure
 from stateknot.kernel.fold import Folded, StateDelta
 from stateknot.kernel.outcome import Asked, Completed, Deferred, Failed, Outcome
 from stateknot.kernel.reduction import FoldError
-from stateknot.kernel.routing import RouteError, RoutePlan, plan_routes
+from stateknot.kernel.routing import RouteError, plan_routes
+from stateknot.kernel.selection import RoutePlan
 from stateknot.kernel.vocabulary import UNSET, CheckpointSource
 
 if TYPE_CHECKING:

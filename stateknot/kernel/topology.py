@@ -15,6 +15,7 @@ from stateknot.errors import (
     MissingStartError,
     ValidationError,
 )
+from stateknot.kernel.handlers import is_async
 from stateknot.kernel.vocabulary import END, START
 
 if TYPE_CHECKING:
@@ -94,6 +95,11 @@ def _routers(draft: Draft) -> Iterator[GraphError]:
             yield ValidationError(
                 f"{where} have no rule: give a router function and a mapping of its "
                 "labels to nodes"
+            )
+        elif is_async(router):
+            yield ValidationError(
+                f"the router of {source!r} is async; it decides from the state alone, "
+                "so let a node in front of it await what it needs"
             )
         for label, target in routes.items():
             if target != END and target not in draft.known:

@@ -64,7 +64,7 @@ class NodeContext:
         """Tell an event of your own; it reaches live sinks and the journal."""
         self._emit(name, data)
 
-    def report_usage(self, **amounts: float) -> None:
+    def report_usage(self, **amounts: Any) -> None:
         """Add to what this attempt used (tokens, calls, money), stored with it.
 
         Raises TypeError for an amount that is no finite number.

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from stateknot.errors import StateError
 from stateknot.kernel.commands import Interrupt
+from stateknot.kernel.likeness import copy_value
 from stateknot.kernel.routing import with_ids
 from stateknot.kernel.vocabulary import RunStatus, WaitKind, WaitStatus
 
@@ -30,7 +31,19 @@ class ChildRun:
     graph_id: str
     run_id: str
     root_run_id: str
+    namespace: tuple[str, ...] = ()
     usage: dict[str, Any] = field(default_factory=dict)
+
+    def to_json(self) -> dict[str, Any]:
+        """The form that stands in the metadata of the boundary it belongs to."""
+        return {
+            "node": self.node,
+            "graph_id": self.graph_id,
+            "run_id": self.run_id,
+            "root_run_id": self.root_run_id,
+            "namespace": list(self.namespace),
+            "usage": dict(self.usage),
+        }
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -106,7 +119,7 @@ class StateSnapshot:
 def interrupt_of(wait: WaitRecord) -> Interrupt:
     """A stored question as the value that asked it."""
     return Interrupt(
-        wait.payload,
+        copy_value(wait.payload),
         schema=wait.schema,
         key=wait.key,
         id=wait.public_id,
@@ -152,6 +165,11 @@ def open_questions(
     return sorted(mine, key=lambda wait: (places[wait.activation_id], wait.position))
 
 
+def _root_frame(record: CheckpointRecord) -> dict[str, Any]:
+    """The one frame of a run that no other runs; it is not stored."""
+    return {"run_id": record.run_id, "node": None, "namespace": [], "depth": 0}
+
+
 def snapshot_of(
     record: CheckpointRecord, waits: Sequence[WaitRecord], codec: StateCodec | None
 ) -> StateSnapshot:
@@ -167,10 +185,10 @@ def snapshot_of(
         "error": None,
         "interrupted_nodes": [],
         "child_runs": [],
-        "recursion": [],
-        **record.metadata,
+        "recursion": [] if record.namespace else [_root_frame(record)],
+        **copy_value(dict(record.metadata)),
     }
-    values: Any = dict(record.values)
+    values: Any = copy_value(dict(record.values))
     try:
         if codec is not None:
             values = codec.load(record.values)

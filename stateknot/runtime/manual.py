@@ -27,12 +27,8 @@ from stateknot.kernel.records import (
     ThreadFork,
 )
 from stateknot.kernel.reduction import FoldError
-from stateknot.kernel.routing import (
-    RouteError,
-    RoutePlan,
-    plan_routes,
-    with_ids,
-)
+from stateknot.kernel.routing import RouteError, plan_routes, with_ids
+from stateknot.kernel.selection import RoutePlan
 from stateknot.kernel.vocabulary import CheckpointSource
 from stateknot.runtime.branching import carry_over
 

@@ -7,13 +7,14 @@ A handler's exception ends here and goes on as a value (`Failed`). `SystemExit` 
 
 from __future__ import annotations
 
+import contextvars
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from stateknot.errors import LeaseError
-from stateknot.kernel.builder import is_async
 from stateknot.kernel.canonical import domain_digest
 from stateknot.kernel.failure import NodeFailure
+from stateknot.kernel.handlers import is_async
 from stateknot.kernel.likeness import copy_value
 from stateknot.kernel.outcome import (
     Asked,
@@ -29,18 +30,25 @@ from stateknot.kernel.result_codec import encode_result
 from stateknot.kernel.retry import decide_retry
 from stateknot.kernel.vocabulary import UNSET, AttemptStatus
 from stateknot.runtime.calling import call
+from stateknot.runtime.children import (
+    ChildDeferred,
+    ChildPaused,
+    Children,
+    current_children,
+)
 from stateknot.runtime.context import Fork, NodeContext, deliver_answers
 
 if TYPE_CHECKING:
     from collections.abc import Callable
     from datetime import datetime
 
-    from pydantic import BaseModel
-
     from stateknot.kernel.blueprint import Blueprint, NodeSpec
     from stateknot.kernel.outcome import Outcome
+    from stateknot.kernel.store import Store
+    from stateknot.runtime.children import DriveChild
     from stateknot.runtime.config import RunConfig
     from stateknot.runtime.events import EventLog
+    from stateknot.runtime.execution import ChildRun
     from stateknot.runtime.loop_thread import LoopThread
     from stateknot.runtime.position import Position
 
@@ -64,7 +72,9 @@ class NodeRunner:
     on_attempt: Callable[[AttemptRecord], None]
     is_cancelled: Callable[[], bool]
     heartbeat: Callable[[], None]
-    thread_finished: Callable[[], None]
+    store: Store
+    drive_child: DriveChild
+    child_runs: list[ChildRun]
 
     def run(
         self, position: Position, activation: Activation, fork: Fork | None = None
@@ -76,10 +86,18 @@ class NodeRunner:
             self._hand_over(position, activation, context)
             started = self.config.clock.now()
             try:
-                result = self._call(spec, position.state, context)
+                result = self._call(spec, position, context)
                 outcome = read_result(activation.node, result)
             except LeaseError:
                 raise
+            except ChildPaused as paused:
+                outcome = Asked(interrupts=paused.interrupts)
+                return self._ended(position, activation, context, started, outcome)
+            except ChildDeferred as deferred:
+                outcome = Asked(interrupts=())
+                ran = self._ended(position, activation, context, started, outcome)
+                delay = deferred.delay_seconds
+                return replace(ran, outcome=Deferred(delay_seconds=delay))
             except Exception as error:  # noqa: BLE001 - the boundary of author's code
                 # The decision first: a predicate that fails leaves its note there.
                 retry = self._retry_delay(spec, context.attempt, error)
@@ -149,9 +167,11 @@ class NodeRunner:
 
         return emit
 
-    def _call(self, spec: NodeSpec, state: BaseModel, context: NodeContext) -> Any:
-        copy = self.blueprint.fold.copy(state)
+    def _call(self, spec: NodeSpec, position: Position, context: NodeContext) -> Any:
+        copy = self.blueprint.fold.copy(position.state)
         arguments = (copy, context) if spec.takes_context else (copy,)
+        variables = contextvars.copy_context()
+        variables.run(current_children.set, self._children(position, context))
         return call(
             spec.handler,
             arguments,
@@ -159,8 +179,28 @@ class NodeRunner:
             is_async=spec.is_async,
             timeout=spec.timeout_seconds or self.blueprint.node_timeout_seconds,
             loop=self.loop,
-            at_thread_end=self.thread_finished,
+            at_thread_end=self.store.thread_finished,
+            variables=variables,
         )
+
+    def _children(self, position: Position, context: NodeContext) -> Children:
+        """What the handler's calls of graphs are run by."""
+        return Children(
+            store=self.store,
+            config=self.config,
+            run=position.run,
+            lineage=position.lineage,
+            node_id=context.node_id,
+            activation_id=context.activation_id,
+            answers=tuple(position.answered_waits(context.activation_id)),
+            drive=self.drive_child,
+            told=self.child_runs,
+        )
+
+    def take_child_runs(self) -> list[ChildRun]:
+        """The child runs of the superstep that just ran, in completion order."""
+        taken, self.child_runs[:] = list(self.child_runs), []
+        return taken
 
     def _handled(
         self,
@@ -204,7 +244,8 @@ class NodeRunner:
             is_async=is_async(handler),
             timeout=spec.timeout_seconds or self.blueprint.node_timeout_seconds,
             loop=self.loop,
-            at_thread_end=self.thread_finished,
+            at_thread_end=self.store.thread_finished,
+            variables=contextvars.copy_context(),
         )
 
     def _is_long(self, delay: float) -> bool:
