@@ -101,6 +101,11 @@ class MemoryStore:
         run = self._runs.get(run_id)
         return run.record if run else None
 
+    def list_children(self, run_id: str) -> list[RunRecord]:
+        """See the port."""
+        records = (run.record for run in self._runs.values())
+        return [record for record in records if record.parent_run_id == run_id]
+
     def find_thread_run(
         self, thread_id: str, namespace: Namespace = ()
     ) -> RunRecord | None:
@@ -185,10 +190,14 @@ class MemoryStore:
         self._undo.put(self._runs, run.record.id, run)
         return run.record
 
-    def claim(self, run_id: str, holder: str) -> Fence | None:
+    def claim(
+        self, run_id: str, holder: str, *, supersede: bool = False
+    ) -> Fence | None:
         """See the port."""
         run = self._runs.get(run_id)
-        if run is None or run.holder is not None or not run.is_due(self.now()):
+        if run is None or not run.is_due(self.now()):
+            return None
+        if run.holder is not None and not supersede:
             return None
         return run.take(holder, self.now())
 
@@ -330,7 +339,8 @@ class MemoryStore:
             new = MemoryThread(id=key, graph_id=graph_id, undo=self._undo)
             self._undo.put(self._threads, key, new)
         thread = self._threads[key]
-        require_same_graph(key, thread.graph_id, graph_id)
+        if not admission.namespace:
+            require_same_graph(key, thread.graph_id, graph_id)
         busy = thread.holding_run(admission.namespace)
         if busy is not None:
             raise ThreadBusyError(thread_id=key, run_id=busy.id, status=busy.status)

@@ -19,6 +19,7 @@ from stateknot.kernel.records import (
     RunRecord,
 )
 from stateknot.kernel.vocabulary import (
+    AttemptStatus,
     CheckpointSource,
     RunStatus,
     WaitKind,
@@ -303,7 +304,9 @@ class MemoryRun:
             Counter(
                 attempt.activation_id
                 for attempt in self.attempts.values()
-                if attempt.lineage == lineage and attempt.sequence == sequence
+                if attempt.lineage == lineage
+                and attempt.sequence == sequence
+                and attempt.status is AttemptStatus.FAILED
             )
         )
 

@@ -37,8 +37,10 @@ if TYPE_CHECKING:
 class Store(Protocol):
     """Keeps threads, runs, checkpoints, attempts, waits and the journal."""
 
-    heartbeat_seconds: float | None
-    """How often a driver renews its lease; None where leases do not expire."""
+    @property
+    def heartbeat_seconds(self) -> float | None:
+        """How often a driver renews its lease; None where leases do not expire."""
+        ...
 
     def atomic(self) -> AbstractContextManager[None]:
         """All writes inside commit together or not at all. May be nested."""
@@ -81,6 +83,10 @@ class Store(Protocol):
 
     def find_run(self, run_id: str) -> RunRecord | None:
         """The run, or None."""
+        ...
+
+    def list_children(self, run_id: str) -> list[RunRecord]:
+        """The runs that nodes of a run made, oldest first."""
         ...
 
     def find_thread_run(
@@ -128,8 +134,14 @@ class Store(Protocol):
         """
         ...
 
-    def claim(self, run_id: str, holder: str) -> Fence | None:
-        """Take the lease of a run that is due; None when there is nothing to drive."""
+    def claim(
+        self, run_id: str, holder: str, *, supersede: bool = False
+    ) -> Fence | None:
+        """Take the lease of a run that is due; None when there is nothing to drive.
+
+        `supersede` takes it from a live holder too: a parent's fence covers its
+        children, so nobody but the parent's holder may do that.
+        """
         ...
 
     def renew(self, fence: Fence) -> None:

@@ -11,20 +11,31 @@ from django.db.models.functions import Now
 if TYPE_CHECKING:
     from typing import Self
 
+    from stateknot.models.runs import Run  # noqa: F401 - named in the base's type
+
 
 class RunQuerySet(models.QuerySet["Run"]):
     """Runs by what may be done with them now; times are the database's."""
 
+    def due(self) -> Self:
+        """Runs that have something to drive now, whoever holds them."""
+        return self.filter(
+            models.Q(status__in=["pending", "running"])
+            | models.Q(status="waiting", wake_at__lte=Now())
+        )
+
     def runnable(self) -> Self:
         """Runs that a worker may claim now: due, and under no live lease."""
-        return self.filter(
-            models.Q(lease_expires_at=None) | models.Q(lease_expires_at__lt=Now()),
-            models.Q(status__in=["pending", "running"])
-            | models.Q(status="waiting", wake_at__lte=Now()),
+        return self.due().filter(
+            models.Q(lease_expires_at=None) | models.Q(lease_expires_at__lt=Now())
         )
 
     def unwoken(self, grace: timedelta) -> Self:
-        """Runnable runs whose last wake-up, if any, is older than `grace`."""
+        """Runnable runs whose last wake-up, if any, is older than `grace`.
+
+        A child run is not woken: its parent's drive takes it up.
+        """
         return self.runnable().filter(
-            models.Q(woken_at=None) | models.Q(woken_at__lt=Now() - grace)
+            models.Q(parent_run=None),
+            models.Q(woken_at=None) | models.Q(woken_at__lt=Now() - grace),
         )

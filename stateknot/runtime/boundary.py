@@ -15,6 +15,7 @@ from stateknot.kernel.records import Boundary, CheckpointDraft, Deferral
 from stateknot.kernel.result_codec import encode_result
 from stateknot.kernel.vocabulary import CheckpointSource, RunStatus, WaitStatus
 from stateknot.runtime.asking import new_questions, new_timers
+from stateknot.runtime.config import own_frame
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -91,7 +92,7 @@ def draft_boundary(
             pending=plan.pending,
             completed=tuple(activation for activation, _ in plan.done),
             joins=plan.joins,
-            metadata=_metadata(plan, config),
+            metadata=_metadata(plan, result, position, config),
             namespace=position.run.namespace,
         ),
         attempts=_attempts(plan.kept, result, fold),
@@ -109,17 +110,21 @@ def _delta(plan: SuperstepPlan, position: Position, fold: Any) -> StateDelta:
     return StateDelta(changes=fold.codec.dump(plan.state, fold.codec.names))
 
 
-def _metadata(plan: SuperstepPlan, config: RunConfig) -> dict[str, Any]:
+def _metadata(
+    plan: SuperstepPlan, result: StepResult, position: Position, config: RunConfig
+) -> dict[str, Any]:
     metadata: dict[str, Any] = {}
     if plan.failure is not None:
         metadata["failed_node"] = plan.failure.node_id
         metadata["error"] = plan.failure.to_json()
     elif plan.source is CheckpointSource.INTERRUPT:
-        metadata["interrupted_nodes"] = [
-            activation.node for activation, _ in plan.asked
-        ]
+        nodes = [activation.node for activation, _ in plan.asked]
+        metadata["interrupted_nodes"] = nodes
+    if result.child_runs:
+        metadata["child_runs"] = [child.to_json() for child in result.child_runs]
     if config.frames:
-        metadata["depth"] = len(config.frames)
+        own = own_frame(position.run, config)
+        metadata["recursion"] = [frame.to_json() for frame in (*config.frames, own)]
     return metadata
 
 

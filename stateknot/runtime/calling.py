@@ -11,6 +11,7 @@ import contextvars
 import threading
 from concurrent.futures import Future
 from concurrent.futures import TimeoutError as FutureTimeoutError
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from stateknot.errors import NodeTimeoutError
@@ -30,16 +31,20 @@ def call(
     timeout: float | None,
     loop: LoopThread,
     at_thread_end: Callable[[], None],
+    variables: contextvars.Context,
 ) -> Any:
     """Call `function`, at most `timeout` seconds long (None is without bound).
 
-    Raises what it raises, and NodeTimeoutError.
+    `variables` are the context variables that it sees. Raises what it raises, and
+    NodeTimeoutError.
     """
     if is_async:
-        return loop.run(_bounded(function, arguments, node_id, timeout))
+        work = _bounded(function, arguments, node_id, timeout)
+        return loop.run(work, variables)
     if timeout is None:
-        return function(*arguments)
-    return _call_in_thread(function, arguments, node_id, timeout, at_thread_end)
+        return variables.run(function, *arguments)
+    in_context = partial(variables.run, function)
+    return _call_in_thread(in_context, arguments, node_id, timeout, at_thread_end)
 
 
 async def _bounded(
@@ -71,11 +76,10 @@ def _call_in_thread(
     at_end: Callable[[], None],
 ) -> Any:
     future: Future[Any] = Future()
-    context = contextvars.copy_context()
 
     def work() -> None:
         try:
-            future.set_result(context.run(function, *arguments))
+            future.set_result(function(*arguments))
         except BaseException as error:  # noqa: BLE001 - handed to the waiting thread
             future.set_exception(error)
         finally:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from stateknot.kernel.limits import MAXIMUM_DEPTH, MAXIMUM_TOTAL_STEPS
-from stateknot.kernel.records import Event, Namespace
+from stateknot.kernel.records import Event, Namespace, RunRecord
 from stateknot.kernel.retry import RetryPolicy
 from stateknot.kernel.store import Store
 from stateknot.kernel.vocabulary import DurabilityMode
@@ -39,6 +39,29 @@ class RecursionFrame:
     namespace: Namespace = ()
     depth: int = 0
     parent_run_id: str | None = None
+
+    def to_json(self) -> dict[str, Any]:
+        """The form that stands in a checkpoint's metadata."""
+        return {
+            "graph_id": self.graph_id,
+            "run_id": self.run_id,
+            "node": self.node,
+            "namespace": list(self.namespace),
+            "depth": self.depth,
+            "parent_run_id": self.parent_run_id,
+        }
+
+
+def own_frame(run: RunRecord, config: RunConfig) -> RecursionFrame:
+    """The frame of a run itself, behind those of the runs around it."""
+    return RecursionFrame(
+        graph_id=run.graph_id,
+        run_id=run.id,
+        node=config.hosting_node,
+        namespace=run.namespace,
+        depth=len(config.frames),
+        parent_run_id=run.parent_run_id,
+    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

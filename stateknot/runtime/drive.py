@@ -39,8 +39,10 @@ if TYPE_CHECKING:
     from stateknot.kernel.records import Fence, RunRecord
     from stateknot.kernel.store import Store
     from stateknot.kernel.superstep import SuperstepPlan
+    from stateknot.runtime.children import DriveChild
     from stateknot.runtime.config import RunConfig
     from stateknot.runtime.durability import Committer
+    from stateknot.runtime.execution import ChildRun
 
 
 @dataclass(slots=True, kw_only=True)
@@ -55,6 +57,7 @@ class DriveEnd:
     failure: NodeFailure | None = None
     error: Exception | None = None
     output: Any = None
+    child_runs: list[ChildRun] = field(default_factory=list)
 
 
 class Drive:
@@ -67,12 +70,15 @@ class Drive:
         store: Store,
         fence: Fence,
         committer: Committer,
+        drive_child: DriveChild,
     ) -> None:
         self.blueprint, self.config, self.store = blueprint, config, store
         self.fence, self.committer = fence, committer
         self.log: EventLog = committer.log
         self.lost = threading.Event()
         self.visited: list[str] = []
+        self.drive_child = drive_child
+        self.child_runs: list[ChildRun] = []
         self.steps = 0
         self.budget = Budget(blueprint, config)
 
@@ -112,7 +118,9 @@ class Drive:
             on_attempt=lambda attempt: self.committer.record([attempt]),
             is_cancelled=self.lost.is_set,
             heartbeat=lambda: self.store.renew(self.fence),
-            thread_finished=self.store.thread_finished,
+            store=self.store,
+            drive_child=self.drive_child,
+            child_runs=[],
         )
         return StepRunner(
             nodes=nodes,
@@ -160,6 +168,7 @@ class Drive:
             step=step,
         )
         self.visited += tell_outcomes(self.log, plan, step)
+        self.child_runs += result.child_runs
         return self._commit(plan, result, position)
 
     def _defer(
@@ -274,6 +283,7 @@ class Drive:
             failure=failure,
             error=error,
             output=output,
+            child_runs=self.child_runs,
         )
 
 

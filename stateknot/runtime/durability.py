@@ -143,8 +143,9 @@ class AsyncCommitter(Committer):
 
     def close(self) -> None:
         """See the base."""
-        self._queue.put(None)
-        self._thread.join()
+        if self._thread.is_alive():
+            self._queue.put(None)
+            self._thread.join()
 
     def _raise_failure(self) -> None:
         if self._failure is not None:

@@ -2,7 +2,7 @@
 
 A `CompiledGraph` pairs a blueprint with a `RunConfig` and drives runs in the caller's
 process, by the same `Drive` that workers use. `thread_api.py` holds its thread
-operations, `exports.py` its pictures.
+operations; a graph that runs inside a node of another is a child run (`children.py`).
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING, Any
 
-from stateknot.errors import LeaseError, NodeFailedError, ResumeError, RunError
+from stateknot.errors import NodeFailedError, ResumeError, RunError
 from stateknot.kernel.blueprint_definition import define
 from stateknot.kernel.builder import BlueprintBuilder
 from stateknot.kernel.commands import Command, ResumeTarget
@@ -22,12 +22,11 @@ from stateknot.runtime.admission import (
     find_standing,
     reopen,
 )
+from stateknot.runtime.children import current_children
 from stateknot.runtime.config import RunConfig
-from stateknot.runtime.drive import Drive, DriveEnd
-from stateknot.runtime.durability import make_committer
+from stateknot.runtime.driving import drive_claimed
 from stateknot.runtime.events import EventLog
 from stateknot.runtime.execution import GraphExecution, interrupt_of
-from stateknot.runtime.heartbeat import Heartbeat
 from stateknot.runtime.identity import current_owner
 from stateknot.runtime.memory import MemoryCheckpointer
 from stateknot.runtime.thread_api import ThreadApi
@@ -38,6 +37,7 @@ if TYPE_CHECKING:
     from stateknot.kernel.commands import GraphInput
     from stateknot.kernel.records import RunRecord
     from stateknot.kernel.store import Store
+    from stateknot.runtime.drive import DriveEnd
 
 
 class GraphBuilder(BlueprintBuilder):
@@ -150,6 +150,9 @@ class CompiledGraph(ThreadApi):
     def _start(
         self, state: Any, thread_id: str | None, inputs: Sequence[GraphInput] | None
     ) -> GraphExecution:
+        parent = current_children.get()
+        if parent is not None and thread_id is None and inputs is None:
+            return parent.call(self, state)
         store = self.config.checkpointer or MemoryCheckpointer()
         self._check_placement(store)
         admission = draft_admission(
@@ -184,29 +187,10 @@ class CompiledGraph(ThreadApi):
     def _drive(
         self, store: Store, run: RunRecord, fence: Fence, log: EventLog
     ) -> GraphExecution:
-        log.tell("run.started", run_id=run.id)
-        log.tell("recursion.depth_changed", depth=len(self.config.frames) + 1)
-        committer = make_committer(self.config.durability, store, fence, log)
-        drive = Drive(self.blueprint, self.config, store, fence, committer)
-        try:
-            with Heartbeat(store, fence, drive.lost):
-                end = drive.run(run)
-            execution = self._execution(end, run)
-        except BaseException:
-            self._give_back(store, fence, committer)
-            raise
-        committer.close()
+        end = drive_claimed(self, store, run, fence, log=log)
+        execution = self._execution(end, run)
         self._raise_failure(end, run, execution)
         return execution
-
-    def _give_back(self, store: Store, fence: Fence, committer: Any) -> None:
-        """Let another holder take the run that this caller could not bring to rest."""
-        committer.close()
-        try:
-            with store.atomic():
-                store.release(fence)
-        except LeaseError:
-            pass
 
     def _execution(self, end: DriveEnd, run: RunRecord) -> GraphExecution:
         position = end.position
@@ -225,6 +209,7 @@ class CompiledGraph(ThreadApi):
             steps=end.steps,
             visited=end.visited,
             interrupts=[interrupt_of(wait) for wait in waits],
+            child_runs=end.child_runs,
             output=end.output,
         )
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine
-    from concurrent.futures import Future
+    from contextvars import Context
 
 
 class LoopThread:
@@ -24,14 +24,13 @@ class LoopThread:
         self._loop: asyncio.AbstractEventLoop | None = None
         self._thread: threading.Thread | None = None
 
-    def run(self, work: Coroutine[Any, Any, Any]) -> Any:
-        """Await `work` on the loop and give its result to the calling thread."""
-        return self.submit(work).result()
+    def run(self, work: Coroutine[Any, Any, Any], variables: Context) -> Any:
+        """Await `work` on the loop and give its result to the calling thread.
 
-    def submit(self, work: Coroutine[Any, Any, Any]) -> Future[Any]:
-        """Start `work` on the loop."""
+        `variables` are the context variables that it sees.
+        """
         loop = self._started()
-        return asyncio.run_coroutine_threadsafe(work, loop)
+        return asyncio.run_coroutine_threadsafe(_within(work, variables), loop).result()
 
     def close(self) -> None:
         """End the loop and free what its threads hold."""
@@ -86,3 +85,7 @@ def _serve(loop: asyncio.AbstractEventLoop) -> None:
         except (SystemExit, KeyboardInterrupt):
             continue
         return
+
+
+async def _within(work: Coroutine[Any, Any, Any], variables: Context) -> Any:
+    return await asyncio.get_running_loop().create_task(work, context=variables)

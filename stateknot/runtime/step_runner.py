@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 
     from stateknot.kernel.outcome import Outcome
     from stateknot.kernel.records import Activation, AttemptRecord
+    from stateknot.runtime.execution import ChildRun
     from stateknot.runtime.node_runner import NodeRunner, Ran
     from stateknot.runtime.position import Position
 
@@ -45,6 +46,7 @@ class StepResult:
     outcomes: list[tuple[Activation, Outcome]]
     attempts: list[AttemptRecord] = field(default_factory=list)
     flushed: frozenset[str] = frozenset()
+    child_runs: list[ChildRun] = field(default_factory=list)
 
 
 @dataclass(slots=True, kw_only=True)
@@ -70,7 +72,10 @@ class StepRunner:
         ]
         attempts = [ran[a.id].attempt for a in position.pending if a.id in ran]
         return StepResult(
-            outcomes=outcomes, attempts=attempts, flushed=frozenset(flushed)
+            outcomes=outcomes,
+            attempts=attempts,
+            flushed=frozenset(flushed),
+            child_runs=self.nodes.take_child_runs(),
         )
 
     def _known(self, position: Position, activation: Activation) -> Outcome | None:
@@ -148,7 +153,7 @@ class StepRunner:
             try:
                 return self.nodes.run(position, activation, fork)
             finally:
-                self.nodes.thread_finished()
+                self.nodes.store.thread_finished()
 
         return lambda: context.run(work)
 

@@ -19,10 +19,7 @@ from stateknot.kernel.vocabulary import RunStatus, WaitStatus
 from stateknot.registry import find_graph
 from stateknot.runtime.admission import find_standing, reopen
 from stateknot.runtime.budget import Quantum
-from stateknot.runtime.drive import Drive
-from stateknot.runtime.durability import make_committer
-from stateknot.runtime.events import EventLog
-from stateknot.runtime.heartbeat import Heartbeat
+from stateknot.runtime.driving import drive_claimed, release
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -89,41 +86,20 @@ def _drive(
         namespace=run.namespace,
         longest_sleep_seconds=LONGEST_SLEEP_SECONDS,
     )
-    log = EventLog(config.sinks)
-    log.tell("run.started", run_id=run.id, holder=fence.holder, epoch=fence.epoch)
-    committer = make_committer(config.durability, store, fence, log)
-    drive = Drive(graph.blueprint, config, store, fence, committer)
+    here = type(graph)(graph.blueprint, config)
     try:
-        with Heartbeat(store, fence, drive.lost):
-            end = drive.run(run, quantum)
+        end = drive_claimed(here, store, run, fence, quantum=quantum)
     except LeaseError:
-        committer.close()
         logger.warning("lease lost", extra={"run_id": run.id, "epoch": fence.epoch})
-        return Driven(run_id=run.id, steps=drive.steps)
-    except BaseException:
-        committer.close()
-        _release(store, fence)
-        raise
-    committer.close()
+        return Driven(run_id=run.id)
     if end.status is RunStatus.RUNNING:
-        return Driven(
-            run_id=run.id,
-            status=end.status,
-            steps=end.steps,
-            wants_more=_release(store, fence),
-        )
-    wants_more = end.status is RunStatus.INTERRUPTED and take_up_answers(store, run.id)
+        wants_more = release(store, fence)
+    else:
+        paused = end.status is RunStatus.INTERRUPTED
+        wants_more = paused and take_up_answers(store, run.id)
     return Driven(
         run_id=run.id, status=end.status, steps=end.steps, wants_more=wants_more
     )
-
-
-def _release(store: Store, fence: Fence) -> bool:
-    try:
-        with store.atomic():
-            return store.release(fence)
-    except LeaseError:
-        return False
 
 
 def take_up_answers(store: Store, run_id: str) -> bool:

@@ -65,7 +65,8 @@ def _thread(admission: Admission, using: str) -> Thread:
     thread, _ = Thread.objects.using(using).get_or_create(
         key=key, defaults={"id": uuid7(), "graph_id": admission.graph_id}
     )
-    require_same_graph(key, thread.graph_id, admission.graph_id)
+    if not admission.namespace:
+        require_same_graph(key, thread.graph_id, admission.graph_id)
     return thread
 
 

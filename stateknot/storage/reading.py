@@ -13,6 +13,7 @@ from django.db.models import BinaryField, Case, F, Q, Value, When
 
 from stateknot.kernel.fold import StateDelta
 from stateknot.kernel.profile import decode
+from stateknot.kernel.vocabulary import AttemptStatus
 from stateknot.models import Checkpoint, JournalEvent, NodeAttempt, Run, Wait
 from stateknot.storage.deltas import Places, Segment, assemble, places_of, span_of
 from stateknot.storage.rows import (
@@ -187,6 +188,11 @@ class StoreReader:
             else self._read_run(self._runs().filter(id=uuid).first())
         )
 
+    def list_children(self, run_id: str) -> list[RunRecord]:
+        """See the port."""
+        rows = self._runs().filter(parent_run_id=run_id).order_by("created_at", "id")
+        return [run_record(row, row.thread.key, row.revision.digest) for row in rows]
+
     def find_thread_run(
         self, thread_id: str, namespace: Namespace = ()
     ) -> RunRecord | None:
@@ -265,7 +271,10 @@ class StoreReader:
     def count_tries(self, run: RunRecord, sequence: int) -> dict[str, int]:
         """See the port."""
         rows = NodeAttempt.objects.using(self.using).filter(
-            run_id=run.id, lineage=run.lineage, sequence=sequence
+            run_id=run.id,
+            lineage=run.lineage,
+            sequence=sequence,
+            status=AttemptStatus.FAILED.value,
         )
         return dict(Counter(rows.values_list("activation_id", flat=True)))
 

@@ -114,10 +114,14 @@ class DjangoCheckpointer(StoreActs):
             self._take(run, holder)
         return run_record(run, admission.thread_id, digest)
 
-    def claim(self, run_id: str, holder: str) -> Fence | None:
+    def claim(
+        self, run_id: str, holder: str, *, supersede: bool = False
+    ) -> Fence | None:
         """See the port. Locks: the run's row."""
         uuid = as_uuid(run_id)
-        runs = Run.objects.using(self.using).runnable().select_for_update()
+        rows = Run.objects.using(self.using)
+        due = rows.due() if supersede else rows.runnable()
+        runs = due.select_for_update()
         run = runs.filter(id=uuid).first() if uuid else None
         if run is None:
             return None

@@ -1,0 +1,61 @@
+"""Driving a claimed run: in the caller's process, on a worker, or in a parent's node.
+
+One function holds what every drive needs around it: the committer, the heartbeat, and
+giving the run back when it could not be brought to rest.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from stateknot.errors import LeaseError
+from stateknot.runtime.drive import Drive, DriveEnd
+from stateknot.runtime.durability import make_committer
+from stateknot.runtime.events import EventLog
+from stateknot.runtime.heartbeat import Heartbeat
+
+if TYPE_CHECKING:
+    from stateknot.kernel.records import Fence, RunRecord
+    from stateknot.kernel.store import Store
+    from stateknot.runtime.budget import Quantum
+    from stateknot.runtime.graph import CompiledGraph
+
+
+def drive_claimed(
+    graph: CompiledGraph,
+    store: Store,
+    run: RunRecord,
+    fence: Fence,
+    *,
+    log: EventLog | None = None,
+    quantum: Quantum | None = None,
+) -> DriveEnd:
+    """Drive `run` under `fence` until it rests or the quantum is used.
+
+    Raises LeaseError when another holder took it. Whatever else is raised (a store that
+    fails, an interrupted process), the lease is given back first.
+    """
+    config = graph.config
+    log = log or EventLog(config.sinks)
+    log.tell("run.started", run_id=run.id, holder=fence.holder, epoch=fence.epoch)
+    log.tell("recursion.depth_changed", depth=len(config.frames) + 1)
+    committer = make_committer(config.durability, store, fence, log)
+    drive = Drive(graph.blueprint, config, store, fence, committer, drive_claimed)
+    try:
+        with Heartbeat(store, fence, drive.lost):
+            return drive.run(run, quantum)
+    except BaseException:
+        committer.close()
+        release(store, fence)
+        raise
+    finally:
+        committer.close()
+
+
+def release(store: Store, fence: Fence) -> bool:
+    """Give a lease back; True when the run wants to be driven again."""
+    try:
+        with store.atomic():
+            return store.release(fence)
+    except LeaseError:
+        return False
