@@ -1,0 +1,140 @@
+"""How many statements a superstep and a reader cost, counted at the connection.
+
+BEGIN and COMMIT are seen as well, so that a superstep can be told from the next. The
+counts are of a run that goes on: the first boundary of a drive reads where it stands.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+import pytest
+from django.db import connection
+from django.test.utils import CaptureQueriesContext
+from pydantic import BaseModel
+
+from stateknot import (
+    START,
+    CompiledGraph,
+    GraphBuilder,
+    MemoryCheckpointer,
+    RecursionPolicy,
+    append,
+)
+from stateknot.storage import DjangoCheckpointer
+from tests.storage.hand_driver import HandDriver
+
+LONG = 1_000
+
+
+class Log(BaseModel):
+    count: int = 0
+    items: Annotated[list[str], append] = []
+    untouched: str = ""
+
+
+def step(log: Log) -> dict[str, Any]:
+    return {"count": log.count + 1, "items": [f"item {log.count}"]}
+
+
+def loop(graph_id: str, supersteps: int) -> CompiledGraph:
+    """A graph of one node that runs `supersteps` times."""
+    builder = GraphBuilder(graph_id, state=Log)
+    builder.add_node("step", step)
+    builder.add_edge(START, "step")
+    builder.add_conditional_edges(
+        "step",
+        lambda log: "more" if log.count < supersteps else "done",
+        {"more": "step", "done": "__end__"},
+    )
+    builder.with_recursion_limit(supersteps + 1)
+    graph = builder.compile().with_checkpointer(DjangoCheckpointer())
+    return graph.with_recursion_policy(RecursionPolicy(max_total_steps=supersteps + 1))
+
+
+def transactions(queries: list[dict[str, str]]) -> list[list[str]]:
+    """The statements of each transaction, by their first word."""
+    found: list[list[str]] = []
+    for query in queries:
+        word = query["sql"].split()[0].upper()
+        if word == "BEGIN":
+            found.append([])
+        elif word != "COMMIT":
+            found[-1].append(word)
+    return found
+
+
+@pytest.mark.django_db(transaction=True)
+def test_superstep_is_one_transaction_of_four_statements() -> None:
+    graph = loop("tests.statements", 6)
+    with CaptureQueriesContext(connection) as captured:
+        execution = graph.run(Log())
+    assert execution.steps == 6
+    supersteps = transactions(captured.captured_queries)[-5:]
+    assert supersteps == [["UPDATE", "INSERT", "INSERT", "INSERT"]] * 5
+
+
+@pytest.mark.django_db(transaction=True)
+def test_nothing_is_asked_between_two_supersteps() -> None:
+    graph = loop("tests.statements_between", 6)
+    with CaptureQueriesContext(connection) as captured:
+        graph.run(Log())
+    words = [q["sql"].split()[0].upper() for q in captured.captured_queries]
+    boundary = ["BEGIN", "UPDATE", "INSERT", "INSERT", "INSERT", "COMMIT"]
+    assert words[-30:] == boundary * 5
+
+
+@pytest.mark.django_db(transaction=True)
+def test_first_boundary_of_a_drive_reads_where_it_stands() -> None:
+    """Three reads more: the run under its fence, the head's places, the journal."""
+    graph = loop("tests.statements_first", 1)
+    with CaptureQueriesContext(connection) as captured:
+        graph.run(Log())
+    last = transactions(captured.captured_queries)[-1]
+    assert last == ["SELECT"] * 3 + ["UPDATE"] + ["INSERT"] * 3
+
+
+@pytest.fixture
+def long_thread(db: None) -> HandDriver:
+    """A thread of 1,000 supersteps, each of which appends an item."""
+    driver = HandDriver(DjangoCheckpointer())
+    for number in range(LONG):
+        driver.commit(appends={"log": [number]}, changes={"mark": str(number)})
+    return driver
+
+
+def test_newest_state_of_a_long_thread_takes_two_queries(
+    long_thread: HandDriver, django_assert_num_queries: Any
+) -> None:
+    with django_assert_num_queries(2):
+        found = long_thread.store.find_checkpoint("t")
+    assert found is not None
+    assert found.values["log"] == list(range(LONG))
+
+
+def test_any_older_state_takes_at_most_three_queries(
+    long_thread: HandDriver, django_assert_max_num_queries: Any
+) -> None:
+    ids = {r.sequence: r.id for r in long_thread.store.list_checkpoints("t")}
+    for sequence in (0, 1, LONG // 2, LONG - 1):
+        with django_assert_max_num_queries(3):
+            found = long_thread.store.find_checkpoint("t", ids[sequence])
+        assert found is not None
+        assert found.values["log"] == list(range(sequence))
+
+
+def test_last_boundaries_of_a_long_thread_take_three_queries(
+    long_thread: HandDriver, django_assert_num_queries: Any
+) -> None:
+    with django_assert_num_queries(3):
+        found = long_thread.store.list_checkpoints("t", limit=20)
+    assert [record.sequence for record in found] == list(range(LONG, LONG - 20, -1))
+    assert found[0].values["log"] == list(range(LONG))
+
+
+def test_memory_store_is_asked_nothing_by_a_run_without_database(
+    django_assert_num_queries: Any, db: None
+) -> None:
+    graph = loop("tests.statements_none", 3).with_checkpointer(MemoryCheckpointer())
+    with django_assert_num_queries(0):
+        graph.run(Log())
