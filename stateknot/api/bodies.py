@@ -1,6 +1,6 @@
 """What a request may bring: strict models that name every unknown or wrong key.
 
-Whether a state or an answer fits its graph is not decided here but by the services.
+Whether a state, an update or an answer fits its graph is for the services to decide.
 """
 
 from __future__ import annotations
@@ -9,6 +9,7 @@ from typing import Annotated, Any, TypeVar
 
 import pydantic
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field
+from pydantic_core import PydanticCustomError
 
 from stateknot.errors import StateError
 from stateknot.kernel.limits import MAXIMUM_SUPERSTEPS
@@ -21,7 +22,9 @@ def _storable(value: Any) -> Any:
     try:
         check_profile(value, "")
     except StateError as error:
-        raise ValueError(str(error)) from error
+        raise PydanticCustomError(
+            "unstorable", "{reason}", {"reason": str(error)}
+        ) from error
     return value
 
 
@@ -47,7 +50,7 @@ class StartBody(Body):
     """What a run begins with. Without `thread_id` a new thread is made."""
 
     graph: Text
-    state: JsonObject
+    state: dict[str, Any]
     thread_id: Text | None = None
     version: Text | None = None
     inputs: list[InputBody] | None = Field(default=None, min_length=1)
@@ -80,7 +83,7 @@ class RetryBody(Body):
 class EditBody(Body):
     """An update of the newest state; `as_node` makes it that node's result."""
 
-    update: JsonObject
+    update: dict[str, Any]
     as_node: Text | None = None
 
 

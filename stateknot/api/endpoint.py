@@ -69,7 +69,7 @@ class Endpoint(ProblemsMixin, APIView):
     permission_classes = [MayCall]
     renderer_classes = [JSONRenderer]
     parser_classes = [BoundedJSONParser]
-    metadata_class = None
+    http_method_names = ["get", "head", "post", "patch"]
     schema = ProblemSchema()
 
 

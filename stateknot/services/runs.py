@@ -8,9 +8,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from django.db import IntegrityError
 from django.db.models.functions import Now
 
-from stateknot.errors import NotFoundError, ResumeError, RunError
+from stateknot.errors import (
+    NotFoundError,
+    ResumeError,
+    RunError,
+    ThreadBusyError,
+)
 from stateknot.kernel.commands import Command, ResumeTarget
 from stateknot.kernel.vocabulary import UNSET, RunStatus
 from stateknot.models import Run
@@ -33,6 +39,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from stateknot.kernel.commands import GraphInput
+    from stateknot.kernel.records import Admission
 
 
 GOING = frozenset({RunStatus.PENDING, RunStatus.RUNNING, RunStatus.WAITING})
@@ -74,16 +81,29 @@ def start_run(
         priority=priority,
     )
     digest = request_digest(admission, thread_id)
-    with store.atomic():
+    try:
+        return _admit_once(store, admission, idempotency_key, digest)
+    except (IntegrityError, ThreadBusyError):
+        # A start under the same key may have committed since it was looked for.
         earlier = find_started(graph_id, idempotency_key, digest, store.using)
+        if earlier is None:
+            raise
+        return earlier
+
+
+def _admit_once(
+    store: DjangoCheckpointer, admission: Admission, key: str | None, digest: bytes
+) -> Run:
+    with store.atomic():
+        earlier = find_started(admission.graph_id, key, digest, store.using)
         if earlier is not None:
             return earlier
         store.admit(admission)
         rows = Run.objects.using(store.using).filter(id=admission.run_id)
         rows.update(
             woken_at=Now(),
-            idempotency_key=idempotency_key or "",
-            request_digest=digest if idempotency_key else b"",
+            idempotency_key=key or "",
+            request_digest=digest if key else b"",
         )
         wake(admission.run_id)
     return rows.get()

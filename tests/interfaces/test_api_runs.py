@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
+import threading
+from concurrent.futures import ThreadPoolExecutor
+
 import pytest
+from django.db import connections
+from django.test import Client
 
 from stateknot.models import Run
 from tests.interfaces.samples import (
@@ -64,6 +69,29 @@ def test_start_repeated_under_its_key_gives_the_same_run() -> None:
     assert Run.objects.count() == 1
 
 
+@pytest.mark.django_db(transaction=True)
+@pytest.mark.parametrize("thread_id", [None, "t"])
+def test_starts_under_one_key_at_once_give_one_run(thread_id: str | None) -> None:
+    """AP-01: a repeat that arrives before the first is stored starts nothing twice."""
+    cookies = client_with("start_run").cookies
+    body = START | {"thread_id": thread_id}
+    gate = threading.Barrier(4)
+
+    def start(_: int) -> tuple[int, str]:
+        client = Client()
+        client.cookies = cookies
+        gate.wait()
+        try:
+            answer = send(client, "POST", "runs", body, Idempotency_Key="k1")
+            return answer.status_code, answer.json().get("id")
+        finally:
+            connections.close_all()
+
+    with ThreadPoolExecutor(4) as pool:
+        found = set(pool.map(start, range(4)))
+    assert found == {(201, str(Run.objects.get().id))}
+
+
 def test_start_of_something_else_under_a_used_key_is_refused() -> None:
     client = client_with("start_run")
     send(client, "POST", "runs", START, Idempotency_Key="k1")
@@ -97,7 +125,16 @@ def test_start_on_a_busy_thread_names_the_run_that_holds_it() -> None:
         (START | {"version": "9.9.9"}, 404, "run.not_found"),
         (START | {"state": {"order_id": "x"}}, 422, "state.invalid"),
         (START | {"inputs": [{"node": "nowhere"}]}, 400, "graph.invalid"),
-        (START | {"state": {"order_id": 7, "checks": ["\0"]}}, 400, "request.invalid"),
+        (
+            START | {"state": {"order_id": 7, "token": "\0"}},
+            422,
+            "state.unserialisable",
+        ),
+        (
+            START | {"state": {"order_id": 7, "token": "\ud800"}},
+            422,
+            "state.unserialisable",
+        ),
         (START | {"metadata": {"x": ["\0"]}}, 400, "request.invalid"),
         (START | {"thread_id": "a\0b"}, 400, "request.invalid"),
         (START | {"thread_id": "\ud800"}, 400, "request.invalid"),

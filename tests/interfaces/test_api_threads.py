@@ -241,6 +241,7 @@ def test_edit_made_for_an_older_checkpoint_is_refused() -> None:
     [
         ({"update": {"order_id": "x"}}, 422, "state.invalid"),
         ({"update": {"nothing": 1}}, 422, "state.invalid"),
+        ({"update": {"checks": ["\0"]}}, 422, "state.unserialisable"),
         ({"update": {"token": "********"}}, 422, "state.invalid"),
         ({"update": {}, "as_node": "nowhere"}, 400, "graph.invalid"),
         ({"update": []}, 400, "request.invalid"),
