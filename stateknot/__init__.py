@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     )
     from stateknot.kernel.retry import RetryPolicy
     from stateknot.kernel.vocabulary import END, START, DurabilityMode, RunStatus
+    from stateknot.runtime.agents import subagent
     from stateknot.runtime.config import RecursionPolicy
     from stateknot.runtime.context import NodeContext
     from stateknot.runtime.execution import GraphExecution, StateSnapshot
@@ -69,6 +70,7 @@ __all__ = [
     "maximum",
     "minimum",
     "shared_subgraph",
+    "subagent",
     "union",
 ]
 
@@ -79,6 +81,7 @@ _WHERE = {
     "stateknot.kernel.reducers": "add append last_value maximum minimum union",
     "stateknot.kernel.retry": "RetryPolicy",
     "stateknot.kernel.vocabulary": "END START DurabilityMode RunStatus",
+    "stateknot.runtime.agents": "subagent",
     "stateknot.runtime.config": "RecursionPolicy",
     "stateknot.runtime.context": "NodeContext",
     "stateknot.runtime.execution": "GraphExecution StateSnapshot",

@@ -13,7 +13,7 @@ from stateknot.errors import (
     SerializationError,
     ThreadBusyError,
 )
-from stateknot.kernel.limits import MAXIMUM_THREAD_ID
+from stateknot.kernel.limits import MAXIMUM_KEY
 from stateknot.kernel.profile import check_profile
 from stateknot.kernel.vocabulary import RunStatus
 
@@ -71,16 +71,15 @@ def require_can_write(run: RunRecord, *, is_driven: bool) -> None:
         raise ThreadBusyError(thread_id=run.thread_id, run_id=run.id, status=run.status)
 
 
-def require_thread_key(key: str) -> None:
-    """Refuse a thread id that not every store can keep. Raises RunError."""
+def require_key(key: str, what: str) -> None:
+    """Refuse a key that not every store can keep. Raises RunError."""
     try:
-        check_profile(key, "thread id")
+        check_profile(key, what)
     except SerializationError as error:
         raise RunError(str(error)) from error
-    if not 0 < len(key) <= MAXIMUM_THREAD_ID:
+    if not 0 < len(key) <= MAXIMUM_KEY:
         raise RunError(
-            f"thread id {key[:40]!r} has {len(key)} characters; use 1 to "
-            f"{MAXIMUM_THREAD_ID}"
+            f"{what} {key[:40]!r} has {len(key)} characters; use 1 to {MAXIMUM_KEY}"
         )
 
 

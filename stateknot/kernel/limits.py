@@ -58,5 +58,9 @@ MAXIMUM_SUPERSTEPS: Final = 2**63 - 1
 MAXIMUM_ITERATIONS: Final = 1_024
 """Iterations of one composed loop: each becomes nodes, so the node ceiling binds."""
 
-MAXIMUM_THREAD_ID: Final = 255
-"""Characters of a thread id: what an indexed database column holds everywhere."""
+MAXIMUM_KEY: Final = 255
+"""Characters of a thread id or an idempotency key: an indexed column holds them
+everywhere."""
+
+MAXIMUM_PRIORITY: Final = 2**31 - 1
+"""The highest priority of a run, and the lowest with a minus: what a column holds."""

@@ -23,7 +23,7 @@ from stateknot.kernel.lifecycle import (
     require_can_reopen,
     require_can_write,
     require_same_graph,
-    require_thread_key,
+    require_key,
 )
 from stateknot.kernel.memory_rows import MemoryRun, MemoryThread
 from stateknot.kernel.records import Fence, RunRecord, WaitRecord
@@ -277,6 +277,7 @@ class MemoryStore:
         if reopening.head_id is not None:
             thread.close_waits_of(run.record)
         thread.add_waits(run.record, reopening.waits, self.now())
+        run.fold_attempts(reopening.dropped_attempts)
         run.record_attempts(reopening.attempts)
         run.reopen(reopening, self.now())
         thread.enter(run)
@@ -334,7 +335,7 @@ class MemoryStore:
     def _free_thread(self, admission: Admission) -> MemoryThread:
         """The thread of an admission, made if new. Raises if it may not begin there."""
         key, graph_id = admission.thread_id, admission.graph_id
-        require_thread_key(key)
+        require_key(key, "thread id")
         if key not in self._threads:
             new = MemoryThread(id=key, graph_id=graph_id, undo=self._undo)
             self._undo.put(self._threads, key, new)

@@ -322,7 +322,8 @@ class Reopening:
 
     `head_id` and `lineage` are given when it goes on from another checkpoint than its
     head; `waits` and `attempts` are what that checkpoint carries along. With
-    `fires_timers` it no longer waits for its open timers.
+    `fires_timers` it no longer waits for its open timers; `dropped_attempts` are pending
+    results that are not used again.
     """
 
     run_id: str
@@ -330,6 +331,7 @@ class Reopening:
     lineage: int | None = None
     step_limit: int | None = None
     fires_timers: bool = False
+    dropped_attempts: tuple[str, ...] = ()
     actor: str = ""
     waits: tuple[WaitRecord, ...] = ()
     attempts: tuple[AttemptRecord, ...] = ()

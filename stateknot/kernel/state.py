@@ -97,6 +97,7 @@ class StateCodec:
             getattr(decorators, kind) for kind in _DECORATORS
         )
         self._parts: dict[str, type[BaseModel]] = {}
+        self._part_codecs: dict[str, StateCodec] = {}
         self._unordered: dict[str, bool] = {}
 
     def validate(self, value: Any) -> BaseModel:
@@ -205,7 +206,9 @@ class StateCodec:
         part = self._part(name)
         with self._refusing():
             valid = part.model_validate({name: value}, **_GIVEN)
-        codec = StateCodec(part, self.maximum_bytes)
+        codec = self._part_codecs.get(name)
+        if codec is None:
+            codec = self._part_codecs[name] = StateCodec(part, self.maximum_bytes)
         stored = codec.store(valid, [name])
         codec.restore(valid, stored)
         return stored[name]

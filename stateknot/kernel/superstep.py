@@ -42,8 +42,8 @@ class SuperstepPlan:
     """The decision of one superstep.
 
     `done` were folded; `kept` finished behind the deciding activation (or failed to be
-    routed) and wait for their fold; `asked` recorded questions; `failed` are all
-    failures, the deciding one first. `pending` is the next active list.
+    routed) and wait for their fold; `asked` recorded questions; `failure` is that of
+    the deciding activation. `pending` is the next active list.
     """
 
     source: CheckpointSource
@@ -54,7 +54,6 @@ class SuperstepPlan:
     done: tuple[tuple[Activation, Completed], ...] = ()
     kept: tuple[tuple[Activation, Completed], ...] = ()
     asked: tuple[tuple[Activation, Asked], ...] = ()
-    failed: tuple[tuple[Activation, NodeFailure], ...] = ()
     failure: NodeFailure | None = None
     events: tuple[Event, ...] = field(default_factory=tuple)
 
@@ -154,10 +153,8 @@ def _settle(
 ) -> SuperstepPlan:
     rest = outcomes[deciding:]
     asked = [(a, o) for a, o in rest if isinstance(o, Asked)]
-    failed = [(a, o.failure) for a, o in rest if isinstance(o, Failed)]
     kept = [(a, o) for a, o in rest if isinstance(o, Completed)]
     if failure is not None:
-        failed.insert(0, (outcomes[deciding][0], failure))
         if failure.kind == "reducer":
             # A result that cannot be folded is not kept: the node must run again.
             kept = [(a, o) for a, o in kept if a is not outcomes[deciding][0]]
@@ -172,7 +169,6 @@ def _settle(
         done=tuple((a, o) for a, o in outcomes[:deciding] if isinstance(o, Completed)),
         kept=tuple(kept),
         asked=tuple(asked),
-        failed=tuple(failed),
         failure=failure,
         events=routes.events,
     )

@@ -142,13 +142,20 @@ def find_standing(
     owner = store.find_run(record.run_id) if record.run_id else current
     run = owner or current
     last = store.last_sequence(thread_id, namespace)
-    is_branch = record.id != run.head_id or record.sequence != last
-    if not is_branch:
+    # A branch that was begun and has no record of its own yet is gone on with: its
+    # questions and answers are there already, and another would leave them behind.
+    is_begun = run.lineage == last + 1
+    if record.id == run.head_id and (record.sequence == last or is_begun):
         waits = store.list_waits(thread_id, namespace)
         questions = tuple(open_questions(record, waits))
         return Standing(run=run, record=record, branch=None, questions=questions)
     branch = carry_over(
-        store, record, run_id=run.id, lineage=last + 1, new_id=config.clock.new_id
+        store,
+        record,
+        run_id=run.id,
+        lineage=last + 1,
+        standing_at=record.sequence,
+        new_id=config.clock.new_id,
     )
     questions = tuple(w for w in branch.waits if w.status is WaitStatus.OPEN)
     return Standing(run=run, record=record, branch=branch, questions=questions)
@@ -163,11 +170,13 @@ def reopen(
     digest: str | None,
     step_limit: int | None = None,
     is_forced: bool = False,
+    reuse_results: bool = True,
     actor: str = "",
 ) -> RunRecord:
     """Make a run pending again, with the answers that `command` brings.
 
-    `is_forced` runs it now although it waits for a timer or a retry.
+    `is_forced` runs it now although it waits for a timer or a retry. Without
+    `reuse_results` siblings that finished run again as well.
     Transaction: the caller's. Raises ResumeError when nothing is pending, when an
     answer fits no open question, or when it does not fit the question's schema;
     RevisionMismatchError when the graph here is not the run's.
@@ -196,13 +205,18 @@ def reopen(
         fires_timers=is_forced,
         actor=actor,
         waits=(*waits, *values),
-        attempts=branch.attempts if branch else (),
+        attempts=branch.attempts if branch and reuse_results else (),
+        dropped_attempts=() if reuse_results else _kept_results(store, run),
         events=(Event(kind="run.reopened", data={"checkpoint": record.id}),),
     )
     reopened = store.reopen(reopening)
     for wait, value in answers:
         store.answer(wait.id, value, actor=actor)
     return reopened
+
+
+def _kept_results(store: Store, run: RunRecord) -> tuple[str, ...]:
+    return tuple(attempt.id for attempt in store.list_results(run))
 
 
 def _require_due(store: Store, run: RunRecord) -> None:
@@ -278,7 +292,7 @@ def _handed_values(
     if command.resume is UNSET or standing.questions:
         return ()
     value = to_json_value(command.resume, "the resume value")
-    lineage = standing.branch.lineage if standing.branch else standing.record.lineage
+    lineage = standing.branch.lineage if standing.branch else standing.run.lineage
     return tuple(
         WaitRecord(
             id=config.clock.new_id(),

@@ -10,6 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
+from stateknot.kernel.routing import with_ids
 from stateknot.kernel.vocabulary import UNSET, WaitStatus
 
 if TYPE_CHECKING:
@@ -34,22 +35,40 @@ def carry_over(
     *,
     run_id: str,
     lineage: int,
+    standing_at: int,
     new_id: Callable[[], str],
+    keep_public_ids: bool = False,
 ) -> Branch:
-    """The branch that begins behind `record`, driven by `run_id`."""
-    pending = {activation.id for activation in record.pending if activation.id}
+    """The branch that begins behind `record`, driven by `run_id`.
+
+    `standing_at` is the sequence of the checkpoint that the branch shows first: the
+    record itself, or its copy in a fork. With `keep_public_ids` questions keep the id
+    that people know them by.
+    """
+    pending = {a.id for a in with_ids(record.pending, record.step + 1)}
     waits = [w for w in store.list_waits_at(record) if w.activation_id in pending]
     attempts = [a for a in store.list_results_at(record) if a.activation_id in pending]
     return Branch(
         lineage=lineage,
         waits=tuple(
             replace(
-                _carried_wait(w, record), id=new_id(), run_id=run_id, lineage=lineage
+                _carried_wait(wait, record, standing_at),
+                id=new_id(),
+                question_id=wait.public_id if keep_public_ids else wait.question_id,
+                run_id=run_id,
+                lineage=lineage,
             )
-            for w in _asked_last(waits)
+            for wait in _asked_last(waits)
         ),
         attempts=tuple(
-            replace(a, id=new_id(), lineage=lineage, folded=False) for a in attempts
+            replace(
+                attempt,
+                id=new_id(),
+                lineage=lineage,
+                sequence=standing_at,
+                folded=False,
+            )
+            for attempt in attempts
         ),
     )
 
@@ -60,14 +79,16 @@ def _asked_last(waits: list[WaitRecord]) -> list[WaitRecord]:
     return list(newest.values())
 
 
-def _carried_wait(wait: WaitRecord, record: CheckpointRecord) -> WaitRecord:
+def _carried_wait(
+    wait: WaitRecord, record: CheckpointRecord, standing_at: int
+) -> WaitRecord:
     answered_at = wait.answered_sequence
     is_answered = answered_at is not None and answered_at < record.sequence
     return replace(
         wait,
-        sequence=record.sequence,
+        sequence=standing_at,
         status=WaitStatus.ANSWERED if is_answered else WaitStatus.OPEN,
         answer=wait.answer if is_answered else UNSET,
         answered_by=wait.answered_by if is_answered else None,
-        answered_sequence=answered_at if is_answered else None,
+        answered_sequence=standing_at - 1 if is_answered else None,
     )

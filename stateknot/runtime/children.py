@@ -17,7 +17,7 @@ from __future__ import annotations
 
 import contextvars
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
@@ -102,6 +102,14 @@ class Children:
         else:
             run, fence = self._take_up(child, run)
         return self._driven(child, run, fence)
+
+    def note_usage(self, run_id: str, usage: Mapping[str, float]) -> None:
+        """Say what a child run used, in the records of its parent's boundary."""
+        with self._lock:
+            self.told[:] = [
+                replace(child, usage=dict(usage)) if child.run_id == run_id else child
+                for child in self.told
+            ]
 
     def segment(self) -> str:
         """The namespace segment of a node that runs one graph: its activation."""

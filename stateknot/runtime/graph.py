@@ -83,22 +83,40 @@ class CompiledGraph(ThreadApi):
         command: Command | None = None,
         *,
         step_limit: int | None = None,
+        reuse_results: bool = True,
     ) -> GraphExecution:
         """Go on from the thread's newest checkpoint, with the answers of `command`.
 
-        Raises ResumeError when there is nothing to resume or an answer does not fit.
+        `step_limit` replaces the run's limit; without `reuse_results` siblings that
+        finished run again. Raises ResumeError when there is nothing to resume or an
+        answer does not fit.
         """
         return self.resume_from(
-            thread_id, ResumeTarget.latest(), command, step_limit=step_limit
+            thread_id,
+            ResumeTarget.latest(),
+            command,
+            step_limit=step_limit,
+            reuse_results=reuse_results,
         )
 
-    def retry(self, thread_id: str, *, step_limit: int | None = None) -> GraphExecution:
+    def retry(
+        self,
+        thread_id: str,
+        *,
+        step_limit: int | None = None,
+        reuse_results: bool = True,
+    ) -> GraphExecution:
         """Go on from the thread's newest checkpoint: run again what failed.
 
         A run that waits for a timer or a retry is run now.
         """
         return self._go_on(
-            thread_id, ResumeTarget.latest(), Command(), step_limit, is_forced=True
+            thread_id,
+            ResumeTarget.latest(),
+            Command(),
+            step_limit,
+            is_forced=True,
+            reuse_results=reuse_results,
         )
 
     def resume_from(
@@ -108,9 +126,16 @@ class CompiledGraph(ThreadApi):
         command: Command | None = None,
         *,
         step_limit: int | None = None,
+        reuse_results: bool = True,
     ) -> GraphExecution:
         """Go on from `target`; an older checkpoint begins a new branch."""
-        return self._go_on(thread_id, target, command or Command(), step_limit)
+        return self._go_on(
+            thread_id,
+            target,
+            command or Command(),
+            step_limit,
+            reuse_results=reuse_results,
+        )
 
     def _go_on(
         self,
@@ -120,6 +145,7 @@ class CompiledGraph(ThreadApi):
         step_limit: int | None,
         *,
         is_forced: bool = False,
+        reuse_results: bool = True,
     ) -> GraphExecution:
         store = self.config.checkpointer
         if store is None:
@@ -140,6 +166,7 @@ class CompiledGraph(ThreadApi):
                 digest=self.digest,
                 step_limit=step_limit,
                 is_forced=is_forced,
+                reuse_results=reuse_results,
             )
             fence = store.claim(standing.run.id, self._holder())
             run = store.find_run(standing.run.id)

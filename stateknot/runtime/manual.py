@@ -31,6 +31,7 @@ from stateknot.kernel.routing import RouteError, plan_routes, with_ids
 from stateknot.kernel.selection import RoutePlan
 from stateknot.kernel.vocabulary import CheckpointSource
 from stateknot.runtime.branching import carry_over
+from stateknot.runtime.forking import fork_children
 
 if TYPE_CHECKING:
     from pydantic import BaseModel
@@ -118,7 +119,12 @@ class Editor:
         run_id = new_id()
         sequence = self.store.last_sequence(target, namespace) + 1
         branch = carry_over(
-            self.store, record, run_id=run_id, lineage=sequence, new_id=new_id
+            self.store,
+            record,
+            run_id=run_id,
+            lineage=sequence,
+            standing_at=sequence,
+            new_id=new_id,
         )
         draft = _copied(record, id=new_id(), sequence=sequence)
         event = Event(kind="thread.forked", data={"from": record.id, "thread": source})
@@ -137,7 +143,7 @@ class Editor:
             root_run_id=run_id,
             events=(event,),
         )
-        return self.store.fork(
+        forked = self.store.fork(
             ThreadFork(
                 admission=admission,
                 checkpoint=draft,
@@ -145,6 +151,8 @@ class Editor:
                 attempts=branch.attempts,
             )
         )
+        fork_children(self.store, record, forked, new_id)
+        return forked
 
     def _base(self, thread_id: str) -> tuple[RunRecord, CheckpointRecord]:
         namespace: Namespace = self.config.namespace
@@ -159,7 +167,8 @@ class Editor:
 
         The ids that a drive gives depend on the step, which this write moves on.
         """
-        if not self.store.list_results(run):
+        waits = self.store.list_waits(run.thread_id, run.namespace)
+        if not waits and not self.store.list_results(run):
             return base.pending
         return with_ids(base.pending, base.step + 1)
 

@@ -6,11 +6,26 @@ import hashlib
 from typing import TYPE_CHECKING
 
 from stateknot.errors import RunError
+from stateknot.kernel.lifecycle import require_key
+from stateknot.kernel.limits import MAXIMUM_PRIORITY
 from stateknot.kernel.profile import encode
 from stateknot.models import Run
 
 if TYPE_CHECKING:
     from stateknot.kernel.records import Admission
+
+
+def check_request(thread_id: str | None, key: str | None, priority: int) -> None:
+    """Refuse what no column takes, before anything is read. Raises RunError."""
+    if thread_id is not None:
+        require_key(thread_id, "thread id")
+    if key is not None:
+        require_key(key, "idempotency key")
+    if abs(priority) > MAXIMUM_PRIORITY:
+        raise RunError(
+            f"priority {priority} is out of range; use {-MAXIMUM_PRIORITY} to "
+            f"{MAXIMUM_PRIORITY}"
+        )
 
 
 def request_digest(admission: Admission, thread_id: str | None) -> bytes:

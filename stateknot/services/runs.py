@@ -18,6 +18,7 @@ from stateknot.errors import (
     ThreadBusyError,
 )
 from stateknot.kernel.commands import Command, ResumeTarget
+from stateknot.kernel.outcome import to_json_value
 from stateknot.kernel.vocabulary import UNSET, RunStatus
 from stateknot.models import Run
 from stateknot.registry import get_graph
@@ -32,7 +33,11 @@ from stateknot.runtime.admission import (
 from stateknot.runtime.config import RunConfig
 from stateknot.runtime.waking import wake
 from stateknot.services.actors import actor_name
-from stateknot.services.idempotency import find_started, request_digest
+from stateknot.services.idempotency import (
+    check_request,
+    find_started,
+    request_digest,
+)
 from stateknot.storage import DjangoCheckpointer
 
 if TYPE_CHECKING:
@@ -67,6 +72,7 @@ def start_run(
     """
     if on_busy != "reject":
         raise RunError(f"on_busy is {on_busy!r}; this version knows 'reject' only")
+    check_request(thread_id, idempotency_key, priority)
     graph = get_graph(graph_id, version=version)
     store = DjangoCheckpointer()
     admission = draft_admission(
@@ -77,7 +83,7 @@ def start_run(
         thread_id=thread_id,
         inputs=inputs,
         actor=actor_name(actor),
-        metadata=dict(metadata or {}),
+        metadata=to_json_value(dict(metadata or {}), "metadata"),
         priority=priority,
     )
     digest = request_digest(admission, thread_id)
@@ -135,11 +141,16 @@ def resume_run(
 
 
 def retry_run(
-    thread_id: str, *, step_limit: int | None = None, actor: Any = None
+    thread_id: str,
+    *,
+    step_limit: int | None = None,
+    reuse_results: bool = True,
+    actor: Any = None,
 ) -> Run:
     """Run again what failed on a thread, from its newest checkpoint.
 
-    A run that waits for a timer or a retry is run now.
+    A run that waits for a timer or a retry is run now. Without `reuse_results` siblings
+    that finished run again as well.
     """
     return _go_on(
         thread_id,
@@ -148,6 +159,7 @@ def retry_run(
         step_limit,
         actor_name(actor),
         is_forced=True,
+        reuse_results=reuse_results,
     )
 
 
@@ -159,6 +171,7 @@ def _go_on(
     actor: str,
     *,
     is_forced: bool = False,
+    reuse_results: bool = True,
 ) -> Run:
     store = DjangoCheckpointer()
     with store.atomic():
@@ -179,6 +192,7 @@ def _go_on(
             digest=None,
             step_limit=step_limit,
             is_forced=is_forced,
+            reuse_results=reuse_results,
             actor=actor,
         )
         rows.update(woken_at=Now())

@@ -130,12 +130,18 @@ class StoreActs(StoreReader):
             Thread.objects.using(self.using).filter(id=run.thread_id).update(
                 current_run=run
             )
+        self._drop_results(reopening.dropped_attempts)
         add_waits(run, reopening.waits, self.using)
         rows = [
             attempt_row(reopening.run_id, attempt) for attempt in reopening.attempts
         ]
         NodeAttempt.objects.using(self.using).bulk_create(rows)
         return run_record(run, run.thread.key, run.revision.digest)
+
+    def _drop_results(self, attempt_ids: tuple[str, ...]) -> None:
+        """Mark pending results as used up: their activations run again."""
+        rows = NodeAttempt.objects.using(self.using).filter(id__in=attempt_ids)
+        rows.update(is_folded=True)
 
     def _leave_branch(self, run: Run) -> None:
         """Close what is open on the branch that the run leaves."""
@@ -186,9 +192,7 @@ class StoreActs(StoreReader):
         Wait.objects.using(self.using).filter(id__in=change.closed_waits).update(
             status=WaitStatus.CLOSED.value
         )
-        NodeAttempt.objects.using(self.using).filter(
-            id__in=change.dropped_attempts
-        ).update(is_folded=True)
+        self._drop_results(change.dropped_attempts)
         append_journal(
             run,
             change.events,

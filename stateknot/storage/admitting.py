@@ -13,7 +13,7 @@ from django.db import IntegrityError, transaction
 from uuid_utils.compat import uuid7
 
 from stateknot.errors import ThreadBusyError
-from stateknot.kernel.lifecycle import require_same_graph, require_thread_key
+from stateknot.kernel.lifecycle import require_same_graph, require_key
 from stateknot.kernel.profile import encode
 from stateknot.kernel.records import CheckpointDraft, Event
 from stateknot.kernel.vocabulary import CheckpointSource, RunStatus, WaitStatus
@@ -61,7 +61,7 @@ def insert_fork(fork: ThreadFork, using: str) -> tuple[Run, str]:
 
 def _thread(admission: Admission, using: str) -> Thread:
     key = admission.thread_id
-    require_thread_key(key)
+    require_key(key, "thread id")
     thread, _ = Thread.objects.using(using).get_or_create(
         key=key, defaults={"id": uuid7(), "graph_id": admission.graph_id}
     )
