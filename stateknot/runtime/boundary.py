@@ -209,3 +209,14 @@ def _superseded(plan: SuperstepPlan, position: Position) -> list[str]:
     """Open questions whose activation ran again and asked anew."""
     asked_again = [a.id for a, outcome in plan.asked if not outcome.is_open]
     return [w.id for a in asked_again for w in position.open_waits(a)]
+
+
+def status_behind(plan: SuperstepPlan, failure: NodeFailure | None) -> RunStatus:
+    """The run's status behind a boundary."""
+    if failure is not None:
+        return RunStatus.FAILED
+    if plan.source is CheckpointSource.INTERRUPT:
+        return RunStatus.INTERRUPTED
+    if plan.pending and any(outcome.timer for _, outcome in plan.done):
+        return RunStatus.WAITING
+    return RunStatus.RUNNING if plan.pending else RunStatus.COMPLETED

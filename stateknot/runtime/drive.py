@@ -25,18 +25,18 @@ from stateknot.kernel.superstep import (
     plan_superstep,
 )
 from stateknot.kernel.vocabulary import UNSET, CheckpointSource, RunStatus
-from stateknot.runtime.boundary import draft_boundary, draft_deferral
+from stateknot.runtime.boundary import draft_boundary, draft_deferral, status_behind
 from stateknot.runtime.budget import Budget, Quantum
 from stateknot.runtime.events import EventLog
 from stateknot.runtime.loop_thread import LoopThread
 from stateknot.runtime.node_runner import NodeRunner
 from stateknot.runtime.position import Position, load_position
 from stateknot.runtime.step_runner import StepResult, StepRunner
-from stateknot.runtime.telling import tell_boundary, tell_outcomes
+from stateknot.runtime.telling import SAVED, boundary_events, tell_outcomes
 
 if TYPE_CHECKING:
     from stateknot.kernel.blueprint import Blueprint
-    from stateknot.kernel.records import Fence, RunRecord
+    from stateknot.kernel.records import Boundary, Fence, RunRecord
     from stateknot.kernel.store import Store
     from stateknot.kernel.superstep import SuperstepPlan
     from stateknot.runtime.children import DriveChild
@@ -204,14 +204,13 @@ class Drive:
     ) -> DriveEnd | None:
         failure = plan.failure or find_unsatisfied_join(self.blueprint, plan)
         is_loop = plan.source is CheckpointSource.LOOP
-        status = _status_behind(plan, failure)
+        status = status_behind(plan, failure)
         steps = position.steps + is_loop
         drafted = draft_boundary(
             plan, result, position, self.config, self.blueprint.fold
         )
         output = next((o.output for _, o in plan.done if o.output is not UNSET), None)
-        tell_boundary(
-            self.log,
+        told = boundary_events(
             plan,
             run_id=position.run.id,
             checkpoint_id=drafted.draft.id,
@@ -220,21 +219,33 @@ class Drive:
             status=status,
             failure=failure,
         )
-        self.committer.commit(
-            drafted.boundary(
-                status=status,
-                steps=steps,
-                active_seconds=self.budget.take_active(),
-                events=self.log.take(),
-                failure=failure,
-                output=output,
-            )
+        boundary = drafted.boundary(
+            status=status,
+            steps=steps,
+            active_seconds=self.budget.take_active(),
+            events=(*self.log.take(), *told),
+            failure=failure,
+            output=output,
         )
+        self._write(boundary, failure)
+        for event in told:
+            if event.kind != SAVED:
+                self.log.pass_on(event, live_only=True)
         self.steps += is_loop
         self._advance(position, plan, drafted.draft.id, steps)
         if status is RunStatus.RUNNING:
             return None
         return self._end(status, position, failure=failure, output=output)
+
+    def _write(self, boundary: Boundary, failure: NodeFailure | None) -> None:
+        """Commit; a write that fails does not hide that a node failed."""
+        try:
+            self.committer.commit(boundary)
+        except Exception as error:
+            if failure is not None:
+                what = f"{failure.error_type}: {failure.message}"
+                error.add_note(f"node {failure.node_id!r} had failed too: {what}")
+            raise
 
     def _advance(
         self, position: Position, plan: SuperstepPlan, head_id: str, steps: int
@@ -285,14 +296,3 @@ class Drive:
             output=output,
             child_runs=self.child_runs,
         )
-
-
-def _status_behind(plan: SuperstepPlan, failure: NodeFailure | None) -> RunStatus:
-    """The run's status behind a boundary."""
-    if failure is not None:
-        return RunStatus.FAILED
-    if plan.source is CheckpointSource.INTERRUPT:
-        return RunStatus.INTERRUPTED
-    if plan.pending and any(outcome.timer for _, outcome in plan.done):
-        return RunStatus.WAITING
-    return RunStatus.RUNNING if plan.pending else RunStatus.COMPLETED

@@ -9,6 +9,13 @@ Note [Nothing behind a failed write]
 In `async` mode one thread writes from a queue. After its first failure it drops
 whatever comes later, and the failure is raised at the next boundary or when the drive
 rests: a record is never stored whose parent was not.
+
+Note [One place for many]
+~~~~~~~~~~~~~~~~~~~~~~~~~
+In `exit` mode many boundaries become one record, at the sequence of the first. The
+drive counts on, so what belongs to a later one (attempts, questions) is moved down by
+the number of boundaries that were swallowed. Otherwise a fork would not find the
+questions of the record, and a retry would count attempts that are not its own.
 """
 
 from __future__ import annotations
@@ -16,16 +23,20 @@ from __future__ import annotations
 import queue
 import threading
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
+from stateknot.kernel.records import AttemptRecord, WaitRecord
 from stateknot.kernel.vocabulary import DurabilityMode, RunStatus
+from stateknot.runtime.telling import SAVED
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from stateknot.kernel.records import AttemptRecord, Boundary, Deferral, Fence
+    from stateknot.kernel.records import Boundary, Deferral, Fence
     from stateknot.kernel.store import Store
     from stateknot.runtime.events import EventLog
+
+Recorded = TypeVar("Recorded", AttemptRecord, WaitRecord)
 
 
 class Committer:
@@ -63,38 +74,66 @@ class Committer:
         """Free what the committer holds; never raises."""
 
     def _write(self, boundary: Boundary) -> None:
+        """Store a boundary; only then is it told live that it is saved."""
         with self.store.atomic():
             self.store.commit(self.fence, boundary)
+        for event in boundary.events:
+            if event.kind == SAVED:
+                self.log.pass_on(event, live_only=True)
 
 
 class ExitCommitter(Committer):
-    """Writes only the boundary at which the run rests, with all changes (`exit`)."""
+    """Writes only the boundary at which the run rests, with all changes (`exit`).
+
+    See Note [One place for many].
+    """
 
     def __init__(self, store: Store, fence: Fence, log: EventLog) -> None:
         super().__init__(store, fence, log)
         self._held: Boundary | None = None
+        self._behind: list[AttemptRecord] = []
+        self._swallowed = 0
 
     def commit(self, boundary: Boundary) -> None:
         """See the base."""
-        self._held = boundary if self._held is None else _merged(self._held, boundary)
+        if self._held is None:
+            self._held = boundary
+        else:
+            behind, self._behind = tuple(self._behind), []
+            later = replace(boundary, attempts=(*behind, *boundary.attempts))
+            self._swallowed += 1
+            self._held = _merged(self._held, later, self._swallowed)
         if boundary.status is not RunStatus.RUNNING:
             self.drain()
 
     def record(self, attempts: Sequence[AttemptRecord]) -> None:
-        """Hold attempts back too: they belong to a boundary that is not written yet."""
+        """Hold attempts back too, behind a boundary that is not written yet."""
         if self._held is None:
             super().record(attempts)
-            return
-        self._held = replace(self._held, attempts=(*self._held.attempts, *attempts))
+        else:
+            self._behind.extend(attempts)
 
     def drain(self) -> None:
         """See the base."""
         held, self._held = self._held, None
+        behind, self._behind = self._behind, []
+        swallowed, self._swallowed = self._swallowed, 0
         if held is not None:
             self._write(held)
+        if behind:
+            super().record(_moved(behind, swallowed))
+
+    def defer(self, deferral: Deferral) -> None:
+        """See the base."""
+        moved = replace(
+            deferral,
+            attempts=_moved(deferral.attempts, self._swallowed),
+            waits=_moved(deferral.waits, self._swallowed),
+        )
+        super().defer(moved)
 
 
-def _merged(held: Boundary, later: Boundary) -> Boundary:
+def _merged(held: Boundary, later: Boundary, swallowed: int) -> Boundary:
     """Two boundaries as one record, at the place of the first."""
     first, last = held.checkpoint, later.checkpoint
     draft = replace(
@@ -104,15 +143,24 @@ def _merged(held: Boundary, later: Boundary) -> Boundary:
         delta=first.delta.then(last.delta),
         completed=(*first.completed, *last.completed),
     )
+    told = tuple(event for event in held.events if event.kind != SAVED)
     return replace(
         later,
         checkpoint=draft,
-        attempts=(*held.attempts, *later.attempts),
+        active_seconds=held.active_seconds + later.active_seconds,
+        attempts=(*held.attempts, *_moved(later.attempts, swallowed)),
         folded_attempts=(*held.folded_attempts, *later.folded_attempts),
-        waits=(*held.waits, *later.waits),
+        waits=(*held.waits, *_moved(later.waits, swallowed)),
         closed_waits=(*held.closed_waits, *later.closed_waits),
         delivered_waits=(*held.delivered_waits, *later.delivered_waits),
-        events=(*held.events, *later.events),
+        events=(*told, *later.events),
+    )
+
+
+def _moved(records: Sequence[Recorded], swallowed: int) -> tuple[Recorded, ...]:
+    """Attempts or waits at the sequence that they have where records were left out."""
+    return tuple(
+        replace(record, sequence=record.sequence - swallowed) for record in records
     )
 
 

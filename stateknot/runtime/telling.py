@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from stateknot.kernel.records import Event
 from stateknot.kernel.vocabulary import CheckpointSource, RunStatus
 
 if TYPE_CHECKING:
@@ -13,6 +14,7 @@ if TYPE_CHECKING:
     from stateknot.kernel.superstep import SuperstepPlan
     from stateknot.runtime.events import EventLog
 
+SAVED = "checkpoint.saved"
 _LONGEST_TEXT = 500
 
 
@@ -47,8 +49,7 @@ def _tell_asked(
     return [activation.node]
 
 
-def tell_boundary(
-    log: EventLog,
+def boundary_events(
     plan: SuperstepPlan,
     *,
     run_id: str,
@@ -57,12 +58,18 @@ def tell_boundary(
     steps: int,
     status: RunStatus,
     failure: NodeFailure | None,
-) -> None:
-    """Tell that a boundary is written, and how the run stands behind it."""
-    log.tell("checkpoint.saved", checkpoint=checkpoint_id)
+) -> tuple[Event, ...]:
+    """That a boundary is written, first, and how the run stands behind it.
+
+    They are journalled with it, and told live when it is written.
+    """
+    events = [Event(kind=SAVED, data={"checkpoint": checkpoint_id})]
     if plan.source is CheckpointSource.LOOP and failure is None:
-        log.tell("step.completed", step=step)
+        events.append(Event(kind="step.completed", step=step))
     if status is RunStatus.COMPLETED:
-        log.tell("run.completed", run_id=run_id, steps=steps)
+        data = {"run_id": run_id, "steps": steps}
+        events.append(Event(kind="run.completed", data=data))
     elif status is RunStatus.FAILED and failure is not None:
-        log.tell("run.failed", run_id=run_id, error=failure.message[:_LONGEST_TEXT])
+        data = {"run_id": run_id, "error": failure.message[:_LONGEST_TEXT]}
+        events.append(Event(kind="run.failed", data=data))
+    return tuple(events)

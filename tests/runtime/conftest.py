@@ -40,3 +40,9 @@ def clock() -> FakeClock:
 def sink() -> CollectingSink:
     """Give a sink that keeps every event it is told."""
     return CollectingSink()
+
+
+@pytest.fixture
+def empty_registry(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let the test register graphs that no other test sees."""
+    monkeypatch.setattr("stateknot.registry._graphs", {})
