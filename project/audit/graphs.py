@@ -66,9 +66,9 @@ def inspect(audit: Audit, ctx: NodeContext) -> dict[str, Any]:
     except UnreadableMetadataError as error:
         raise NodeError(
             "audit.metadata_unreadable",
-            f"the metadata of {package['name']} cannot be read: {error}. Install the "
-            "package again and retry, or give its licence in the state, for example "
-            f'"overrides": {{"{package["name"]}": "MIT"}}, and retry',
+            f"the metadata of {package['name']} cannot be read. Edit the state: give "
+            f'its licence, such as "overrides": {{"{package["name"]}": "MIT"}}; or '
+            f"install the package again. Then retry. The fault: {error}",
         ) from error
 
 

@@ -7,6 +7,8 @@ from __future__ import annotations
 
 from django.db import models
 
+from project.audit.review import VERDICTS
+
 
 class AuditReport(models.Model):
     """Outcome of one audit; a draft until every question has its answer."""
@@ -42,3 +44,9 @@ class AuditReport(models.Model):
 
     def __str__(self) -> str:
         return f"{self.get_status_display()}: {self.packages} packages"
+
+    @property
+    def verdicts(self) -> str:
+        """The counts as one line, always in the same order: jsonb keeps none."""
+        counts = ((self.by_verdict.get(verdict), verdict) for verdict in VERDICTS)
+        return ", ".join(f"{count} {verdict}" for count, verdict in counts if count)

@@ -25,7 +25,10 @@ VERDICTS = ("allowed", "accepted", "rejected", "open", NOT_INSTALLED)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Question:
-    """One question; `key` names it for good, `schema` is the form of its answer."""
+    """One question; `key` names it for good, `schema` is the form of its answer.
+
+    `payload` is shown in the order of its names: first what is asked.
+    """
 
     key: str
     payload: dict[str, Any]
@@ -156,7 +159,7 @@ def _ask_licence(key: str, findings: list[Finding]) -> Question:
         key=key,
         schema=Decision,
         payload={
-            "question": f"{licence} is not on the allow-list. May it be used?",
+            "asked": f"{licence} is not on the allow-list. May it be used?",
             "packages": [f"{f.name} {f.version} ({f.licence})" for f in findings],
         },
     )
@@ -168,10 +171,10 @@ def _ask_unknown(key: str, findings: list[Finding]) -> Question:
         key=key,
         schema=NamedDecision,
         payload={
-            "question": f"No licence was found for {names}. What is it, and may it be "
+            "asked": f"No licence was found for {names}. What is it, and may it be "
             "used?",
             "packages": [f"{f.name} {f.version}" for f in findings],
             "looked_at": findings[0].evidence,
-            "excerpt": findings[0].excerpt,
+            "terms": findings[0].excerpt,
         },
     )

@@ -98,15 +98,16 @@ class Report(BaseModel):
 class Audit(BaseModel):
     """State of one audit.
 
+    `overrides` gives licences by hand (package name to expression): it is how a package
+    with unreadable metadata is repaired, so it stands where an editor begins to read.
     `requirements` is a file's path, empty for the environment itself. `extra_paths` are
-    searched after the interpreter's own. `overrides` gives licences by hand (package
-    name to expression): it is how a package with unreadable metadata is repaired.
+    searched after the interpreter's own.
     """
 
+    overrides: dict[str, LicenceExpression] = {}
     requirements: str = ""
     extra_paths: list[str] = []
     allowed: list[str] = list(DEFAULT_ALLOWED)
-    overrides: dict[str, LicenceExpression] = {}
     findings: Annotated[list[Finding], append] = []
     decisions: dict[str, Recorded] = {}
     report: Report | None = None

@@ -103,6 +103,7 @@ def test_describe_names_what_is_being_done() -> None:
 def test_describe_counts_while_packages_are_inspected() -> None:
     """A long superstep shows that it moves."""
     before = Look(status="running", pending=("inspect",), packages=300)
+    assert describe(before, replace(before, status="pending")) == []
     now = replace(before, inspected=120)
     assert describe(before, now) == ["120 of 300 inspected"]
 
@@ -151,8 +152,19 @@ def test_describe_of_questions_lists_them() -> None:
 def test_describe_of_an_answer_says_what_is_left() -> None:
     """The questions that are left were listed before."""
     before = Look(status="interrupted", questions=("One?", "Two?"))
+    between = Look(status="running", pending=("approve",))
     now = replace(before, questions=("Two?",))
-    assert describe(before, now) == ["answered; 1 question left"]
+    assert describe(between, now, before) == ["answered; 1 question left"]
+
+
+def test_describe_of_a_new_question_after_an_answer_lists_it() -> None:
+    """Refusing a licence may leave another one to be asked about."""
+    before = Look(status="interrupted", questions=("One?",))
+    now = replace(before, questions=("Two?",))
+    assert describe(None, now, before) == [
+        "waiting for a person: 1 question",
+        "  Two?",
+    ]
 
 
 def test_summary_counts_licences_with_the_rare_ones_together() -> None:

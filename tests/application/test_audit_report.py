@@ -69,3 +69,9 @@ def test_csv_cell_that_a_spreadsheet_would_run_is_defused(start: str) -> None:
     )
     text = render_csv([{**row, "note": f"{start}cmd()"}])
     assert next(csv.DictReader(text.splitlines()))["note"] == f"'{start}cmd()"
+
+
+def test_verdicts_of_a_report_stand_in_one_order() -> None:
+    """PostgreSQL hands a JSON object back in an order of its own."""
+    report = AuditReport(by_verdict={"open": 1, "not installed": 3, "allowed": 2})
+    assert report.verdicts == "2 allowed, 1 open, 3 not installed"

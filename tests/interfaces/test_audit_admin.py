@@ -64,3 +64,12 @@ def test_report_cannot_be_written_by_hand(
     assert admin_client.post(address, {"status": "draft"}).status_code == 403
     report.refresh_from_db()
     assert report.status == "final"
+
+
+def test_report_page_leads_to_its_run(
+    admin_client: Client, report: AuditReport
+) -> None:
+    """A verdict is explained by the run that found it."""
+    page = admin_client.get(reverse("admin:audit_auditreport_change", args=[report.pk]))
+    address = reverse("admin:stateknot_run_change", args=["r1"])
+    assert f'<a href="{address}">r1</a>' in page.content.decode()

@@ -40,7 +40,7 @@ class DemoPackage:
 
 def make_own_terms(root: Path) -> DemoPackage:
     """Write the package with terms of its own; a readable one."""
-    package = _place(root, "house_terms", "3.0")
+    package = _place(root, "house-terms", "3.0")
     package.metadata.write_text(OWN_METADATA, encoding="utf-8")
     (package.metadata.parent / "LICENSE").write_text(OWN_TERMS, encoding="utf-8")
     return package
@@ -55,7 +55,8 @@ def make_unreadable(root: Path) -> DemoPackage:
 
 def _place(root: Path, name: str, version: str) -> DemoPackage:
     directory = root / name
-    information = directory / f"{name}-{version}.dist-info"
+    # As installers do: the directory's name is the distribution's, without dashes.
+    information = directory / f"{name.replace('-', '_')}-{version}.dist-info"
     information.mkdir(parents=True, exist_ok=True)
     return DemoPackage(
         name=name, directory=directory, metadata=information / "METADATA"

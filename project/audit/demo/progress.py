@@ -1,7 +1,7 @@
 """A run's progress in a newcomer's words: what is new between two looks at it.
 
-`describe` is pure; `look` only reads. When to look, and when to stop, is the command's
-business.
+`describe` is pure; `look` only reads. When to look, and when to stop, is the business
+of `following.py`.
 """
 
 from __future__ import annotations
@@ -68,14 +68,17 @@ def look(run_id: str, thread_id: str) -> Look:
         packages=len(audit.findings) - absent + due["inspect"],
         inspected=_count_inspected(run_id),
         absent=absent,
-        questions=tuple(i.payload["question"] for i in snapshot.pending_interrupts),
+        questions=tuple(i.payload["asked"] for i in snapshot.pending_interrupts),
         failure=_describe_failure(run) if run.status == "failed" else "",
         reported=audit.report is not None,
     )
 
 
-def describe(before: Look | None, now: Look) -> list[str]:
-    """Say what is new since the look before; nothing when nothing is."""
+def describe(before: Look | None, now: Look, rest: Look | None = None) -> list[str]:
+    """Say what is new since the look before; nothing when nothing is.
+
+    `rest` is the last look that found the run at rest: its questions are known.
+    """
     if before == now:
         return []
     lines = []
@@ -84,38 +87,41 @@ def describe(before: Look | None, now: Look) -> list[str]:
         lines.append(f"{count(now.packages, 'package')} inspected{absent}")
         lines.append("first report written")
     if now.is_at_rest:
-        return [*lines, *_describe_rest(before, now)]
+        return [*lines, *_describe_rest(rest, now)]
     if "inspect" in now.pending:
-        return [*lines, _describe_inspection(before, now)]
+        return [*lines, *_describe_inspection(before, now)]
     if before is None or before.pending != now.pending:
         lines += [DOING[node] for node in now.pending if node in DOING]
     return lines
 
 
-def _describe_inspection(before: Look | None, now: Look) -> str:
+def _describe_inspection(before: Look | None, now: Look) -> list[str]:
     """Say how many are left at the beginning or after a repair, then how many are done.
 
     Results that were found beside a failed inspection are kept, so that only what is
     left is inspected again.
     """
     if before and before.pending == now.pending and not before.is_at_rest:
-        return f"{now.inspected} of {now.packages} inspected"
-    if now.inspected:
+        if before.inspected == now.inspected:
+            return []
+        return [f"{now.inspected} of {now.packages} inspected"]
+    if before and before.is_at_rest:
         left = count(now.packages - now.inspected, "package")
-        return f"going on: inspecting {left} again, other results are kept"
-    return (
-        f"inspecting {count(now.packages, 'package')}, each in an activation of its own"
-    )
+        return [f"going on: inspecting {left} again, other results are kept"]
+    packages = count(now.packages, "package")
+    return [f"inspecting {packages}, each in an activation of its own"]
 
 
-def _describe_rest(before: Look | None, now: Look) -> list[str]:
+def _describe_rest(rest: Look | None, now: Look) -> list[str]:
     if now.status == "failed":
         if now.edited:
             return ["the state was edited; retry the run to go on"]
         return [f"stopped at {now.failure}"]
     if now.status == "interrupted":
         left = count(len(now.questions), "question")
-        if before and 0 < len(now.questions) < len(before.questions):
+        if rest and now.questions == rest.questions:
+            return []
+        if rest and set(now.questions) < set(rest.questions):
             return [f"answered; {left} left"]
         asked = [f"  {question}" for question in now.questions]
         return [f"waiting for a person: {left}", *asked]

@@ -19,10 +19,9 @@ LICENCES_SHOWN = 12
 
 def summarise(report: AuditReport) -> list[str]:
     """Say counts by verdict and licence, open questions, and where the files are."""
-    counts = [f"{n} {verdict}" for verdict, n in report.by_verdict.items()]
+    packages = count(report.packages, "package")
     return [
-        f"Report ({report.get_status_display()}): "
-        + ", ".join([count(report.packages, "package"), *counts]),
+        f"Report ({report.get_status_display()}): {packages}, {report.verdicts}",
         *(f"  {number:4}  {name}" for name, number in _count_licences(report)),
         f"Open questions: {report.open_questions}",
         f"CSV:  {report.csv_file}",

@@ -10,7 +10,6 @@ import logging
 import sys
 from argparse import RawDescriptionHelpFormatter
 from contextlib import closing
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from zlib import crc32
@@ -19,32 +18,21 @@ from django.conf import settings
 from django.core.management import call_command
 from django.core.management.base import BaseCommand, CommandError
 from django.db import DatabaseError, connection
-from django.urls import reverse
-from django.utils import timezone
 
+from project.audit.demo.following import Audit
 from project.audit.demo.locks import FileLock
 from project.audit.demo.operator import NAME, reset_operator
 from project.audit.demo.packages import make_own_terms, make_unreadable
-from project.audit.demo.progress import Look, describe, look
-from project.audit.demo.server import (
-    ServerError,
-    claimed_place,
-    require_alive,
-    running_server,
-)
-from project.audit.demo.summary import summarise
+from project.audit.demo.server import ServerError, claimed_place, running_server
 from project.audit.inputs import InputFileError, read_requirements
-from project.audit.models import AuditReport
 from stateknot.management.supervision.inbox import SignalInbox
-from stateknot.services import start_run
 
 if TYPE_CHECKING:
     from argparse import ArgumentParser
 
+    from project.audit.demo.progress import Look
     from project.audit.demo.server import Place
-    from stateknot.management.supervision.child import Child
 
-LOOK_SECONDS = 0.3
 EXAMPLES = """\
 examples:
   manage.py stateknot_demo
@@ -55,21 +43,6 @@ exit codes:
   1  nothing could be started, web or worker ended by itself; with --once, the run
      failed or was not awaited
 """
-HINTS = {
-    "failed": "To go on, open the run's page, edit the state as it says above, retry.",
-    "interrupted": "To go on, open the run's page and answer there.",
-    "completed": "The audit has ended. Its report stands in the admin:",
-    "cancelled": "The audit was cancelled.",
-}
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Audit:
-    """The audit that was started, and its page in the admin."""
-
-    run_id: str
-    thread_id: str
-    page: str
 
 
 class Command(BaseCommand):
@@ -101,10 +74,7 @@ class Command(BaseCommand):
         except (InputFileError, ServerError) as error:
             raise CommandError(str(error)) from error
         except OSError as error:
-            raise CommandError(
-                f"{error.filename}: {error.strerror}; the demo keeps its files under "
-                f"{settings.VAR_DIR}, let this user write there"
-            ) from error
+            raise CommandError(_explain_system_error(error)) from error
         except DatabaseError as error:
             raise CommandError(
                 f"the database {_name_database()} cannot be used: {error}"
@@ -147,7 +117,8 @@ class Command(BaseCommand):
             with running_server(place, inbox) as server:
                 if inbox.stops:
                     return None
-                return self._audit(state, server, inbox, place, once=once)
+                audit = Audit(state, place, self._say, once=once)
+                return audit.follow(server, inbox)
 
     def _introduce(self, place: Place, password: str | None) -> None:
         self._say(
@@ -158,57 +129,6 @@ class Command(BaseCommand):
             f"Database  {_name_database()}",
             f"Logs      {place.log_dir}",
         )
-
-    def _audit(
-        self,
-        state: dict[str, Any],
-        server: Child,
-        inbox: SignalInbox,
-        place: Place,
-        *,
-        once: bool,
-    ) -> Look:
-        audit = self._start(state, place)
-        seen: Look | None = None
-        while True:
-            now = look(audit.run_id, audit.thread_id)
-            self._tell(describe(seen, now))
-            if now != seen and now.is_at_rest and not once:
-                self._rest(audit, seen, now)
-            seen = now
-            if inbox.stops or (once and now.is_at_rest):
-                break
-            require_alive(server, place)
-            inbox.wait(LOOK_SECONDS)
-        if once or not now.is_at_rest:
-            self._summarise(audit)
-        return now
-
-    def _start(self, state: dict[str, Any], place: Place) -> _Audit:
-        thread_id = f"audit-{timezone.now():%Y%m%d-%H%M%S-%f}"
-        run = start_run("project.audit", state, thread_id=thread_id)
-        address = reverse("admin:stateknot_run_change", args=[run.pk])
-        page = f"{place.origin}{address}"
-        self._say(f"Run       {page}", "")
-        return _Audit(run_id=str(run.pk), thread_id=thread_id, page=page)
-
-    def _rest(self, audit: _Audit, before: Look | None, now: Look) -> None:
-        """Say what a person can do now, once for each kind of rest."""
-        if before and before.status == now.status:
-            return
-        if now.status == "completed":
-            self._summarise(audit)
-        self._say("", HINTS[now.status], f"  {audit.page}", "Ctrl-C ends the demo.", "")
-
-    def _summarise(self, audit: _Audit) -> None:
-        report = AuditReport.objects.filter(run_id=audit.run_id).first()
-        lines = summarise(report) if report else ["No report was written yet."]
-        self._say("", *lines)
-
-    def _tell(self, lines: list[str]) -> None:
-        clock = f"{timezone.localtime():%H:%M:%S}"
-        for line in lines:
-            self._say(f"{clock}  {line}")
 
     def _say(self, *lines: str) -> None:
         for line in lines:
@@ -240,6 +160,15 @@ def _prepare_database(lock: FileLock) -> str | None:
 
 def _name_database() -> str:
     return str(connection.settings_dict["NAME"])
+
+
+def _explain_system_error(error: OSError) -> str:
+    if not error.filename:
+        return str(error)
+    return (
+        f"{error.filename}: {error.strerror}; the demo keeps its files under "
+        f"{settings.VAR_DIR}, let this user write there"
+    )
 
 
 def _log_to(file: Path) -> None:
