@@ -129,6 +129,25 @@ def test_accumulating_field_stores_what_was_added() -> None:
     )
 
 
+def test_several_additions_of_a_superstep_are_one() -> None:
+    updates = [(node, {"items": node}) for node in "bcd"]
+    folded = TALLY.fold(start(TALLY, items=["a"]), updates)
+    assert folded.delta == StateDelta(appends={"items": ["b", "c", "d"]})
+
+
+def test_delta_behind_a_replacement_forgets_what_was_added_before() -> None:
+    added = StateDelta(appends={"items": ["b"], "names": ["x"]})
+    replaced = StateDelta(changes={"items": ["c"]})
+    joined = added.then(replaced).then(added)
+    assert joined == StateDelta(
+        changes={"items": ["c", "b"]}, appends={"names": ["x", "x"]}
+    )
+    assert joined.apply({"items": ["a"], "names": []}) == {
+        "items": ["c", "b"],
+        "names": ["x", "x"],
+    }
+
+
 def test_update_that_changes_nothing_stores_nothing() -> None:
     state = start(TALLY, items=["a"], note="n")
     for update in (None, {}, {"note": "n"}, {"items": []}, {"names": []}):

@@ -92,6 +92,13 @@ def test_kept_update_keeps_the_form_in_which_it_was_returned(update: Any) -> Non
     assert is_alike(kept_update(TALLY, update), update)
 
 
+def test_kept_set_is_stored_in_a_stable_order() -> None:
+    """A set's own order differs from process to process."""
+    words = ["one", "two", "three", "four", "five", "six", "seven"]
+    data = encode_result(TALLY, "work", Completed(update={"names": set(words)}))
+    assert data == {"update": {"names": {"set": sorted(words)}}}
+
+
 def test_kept_tuple_comes_back_as_a_list() -> None:
     assert kept_update(TALLY, {"items": ("a", "b")}) == {"items": ["a", "b"]}
 
