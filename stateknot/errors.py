@@ -284,17 +284,19 @@ class JoinUnsatisfiedError(NodeFailedError):
 class RecursionLimitError(RunError):
     """Raised when the run used up its supersteps with work still pending.
 
-    The last boundary stands. Resume with a higher `step_limit` to go on.
+    The last boundary stands, with `pending` due behind it. Resume with a higher
+    `step_limit` to go on.
     """
 
     code = "runtime.graph.superstep_limit_reached"
 
-    def __init__(self, limit: int) -> None:
+    def __init__(self, limit: int, pending: Sequence[str] = ()) -> None:
+        due = ", ".join(map(repr, pending[:5])) or "nodes"
         super().__init__(
-            f"the run reached its limit of {limit} steps with nodes still pending; "
+            f"the run reached its limit of {limit} steps with {due} still pending; "
             "raise the limit (step_limit=) and resume, or mend the loop"
         )
-        self.limit = limit
+        self.limit, self.pending = limit, tuple(pending)
 
 
 class NodeVisitLimitError(RunError):

@@ -244,9 +244,9 @@ class MemoryStore:
         run.note(deferral.events, self.now())
         run.defer(deferral, self.now())
 
-    def count_visits(self, run_id: str) -> dict[str, int]:
+    def list_visits(self, run_id: str) -> dict[tuple[int, str], str]:
         """See the port."""
-        return self._runs[run_id].count_visits()
+        return self._runs[run_id].list_visits()
 
     def count_tries(self, run: RunRecord, sequence: int) -> dict[str, int]:
         """See the port."""

@@ -291,12 +291,9 @@ class MemoryRun:
             return wake_at is not None and wake_at <= at
         return status in (RunStatus.PENDING, RunStatus.RUNNING)
 
-    def count_visits(self) -> dict[str, int]:
-        """How many activations of each node were tried."""
-        tried = {
-            (a.lineage, a.activation_id): a.node_id for a in self.attempts.values()
-        }
-        return dict(Counter(tried.values()))
+    def list_visits(self) -> dict[tuple[int, str], str]:
+        """The node of each activation that was tried."""
+        return {(a.lineage, a.activation_id): a.node_id for a in self.attempts.values()}
 
     def count_tries(self, lineage: int, sequence: int) -> dict[str, int]:
         """How often each activation was tried for the boundary at `sequence`."""

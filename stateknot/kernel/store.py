@@ -172,8 +172,8 @@ class Store(Protocol):
         """
         ...
 
-    def count_visits(self, run_id: str) -> dict[str, int]:
-        """How many activations of each node the run has tried."""
+    def list_visits(self, run_id: str) -> dict[tuple[int, str], str]:
+        """The node of each activation that the run has tried, by lineage and id."""
         ...
 
     def count_tries(self, run: RunRecord, sequence: int) -> dict[str, int]:

@@ -92,7 +92,11 @@ def draft_admission(
     metadata: dict[str, Any] | None = None,
     priority: int = 0,
 ) -> Admission:
-    """Everything that admitting a run stores; a missing thread id is made up here."""
+    """Everything that admitting a run stores; a missing thread id is made up here.
+
+    Raises SubAgentDepthError for a run that would be a level too deep.
+    """
+    config.policy.require_depth(config.frames)
     pending = plan_inputs(blueprint, inputs)
     folded = blueprint.fold.initial(state)
     run_id = config.clock.new_id()

@@ -6,6 +6,7 @@ is reached. Nothing here writes; read `drive.py` for who asks.
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -15,8 +16,11 @@ from stateknot.errors import (
     RunDeadlineError,
     RunError,
 )
+from stateknot.kernel.routing import with_ids
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from stateknot.kernel.blueprint import Blueprint
     from stateknot.runtime.config import RunConfig
     from stateknot.runtime.position import Position
@@ -36,12 +40,14 @@ class Budget:
     def __init__(self, blueprint: Blueprint, config: RunConfig) -> None:
         self.blueprint, self.config = blueprint, config
         self._visits: dict[str, int] = {}
+        self._tried: set[str] = set()
         self._started = config.clock.monotonic()
         self._told = 0.0
 
-    def load_visits(self, visits: dict[str, int]) -> None:
-        """Count on from what the run did before this drive."""
-        self._visits = visits
+    def load_visits(self, visits: Mapping[tuple[int, str], str], lineage: int) -> None:
+        """Count on from the activations that the run has tried before this drive."""
+        self._visits = dict(Counter(visits.values()))
+        self._tried = {tried for branch, tried in visits if branch == lineage}
 
     def exceeded(self, position: Position) -> RunError | None:
         """The first limit that forbids another superstep, checked before it starts."""
@@ -50,7 +56,8 @@ class Budget:
         if limit is None:
             limit = min(self.blueprint.recursion_limit, policy.max_total_steps)
         if position.steps >= limit:
-            return RecursionLimitError(limit)
+            due = dict.fromkeys(activation.node for activation in position.pending)
+            return RecursionLimitError(limit, list(due))
         deadline = self.config.deadline_seconds
         if deadline is not None and self._driven(position) >= deadline:
             return RunDeadlineError(deadline)
@@ -71,11 +78,14 @@ class Budget:
         return taken
 
     def _visit(self, position: Position, most: int | None) -> RunError | None:
-        """Count first runs of activations; those that ran before have an id."""
-        for activation in position.pending:
-            if not activation.id:
+        """Count first runs of activations, under the ids that they will run by."""
+        if most is None:
+            return None
+        for activation in with_ids(position.pending, position.step + 1):
+            if activation.id not in self._tried:
+                self._tried.add(activation.id)
                 self._visits[activation.node] = self._visits.get(activation.node, 0) + 1
-            if most is not None and self._visits.get(activation.node, 0) > most:
+            if self._visits[activation.node] > most:
                 return NodeVisitLimitError(activation.node, most)
         return None
 

@@ -21,7 +21,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
-from stateknot.errors import LeaseError, RunError, SubAgentDepthError
+from stateknot.errors import LeaseError, RunError
 from stateknot.kernel.commands import Command, Interrupt, ResumeTarget
 from stateknot.kernel.records import Fence
 from stateknot.kernel.vocabulary import RunStatus
@@ -138,9 +138,7 @@ class Children:
         return type(graph)(graph.blueprint, config)
 
     def _check_depth(self, child: CompiledGraph) -> None:
-        most = child.config.policy.max_depth
-        if len(child.config.frames) + 1 > most:
-            raise SubAgentDepthError(most)
+        child.config.policy.require_depth(child.config.frames)
 
     def _admit(self, child: CompiledGraph, state: Any) -> tuple[RunRecord, Fence]:
         admission = draft_admission(

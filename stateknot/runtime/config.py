@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from stateknot.errors import SubAgentDepthError
 from stateknot.kernel.limits import MAXIMUM_DEPTH, MAXIMUM_TOTAL_STEPS
 from stateknot.kernel.records import Event, Namespace, RunRecord
 from stateknot.kernel.retry import RetryPolicy
@@ -27,6 +28,14 @@ class RecursionPolicy:
     max_depth: int = MAXIMUM_DEPTH
     max_visits_per_node: int | None = None
     max_total_steps: int = MAXIMUM_TOTAL_STEPS
+
+    def require_depth(self, frames: Sequence[RecursionFrame]) -> None:
+        """Refuse a run inside `frames` that would be one level too deep.
+
+        Raises SubAgentDepthError.
+        """
+        if len(frames) + 1 > self.max_depth:
+            raise SubAgentDepthError(self.max_depth)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

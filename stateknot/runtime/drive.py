@@ -136,7 +136,8 @@ class Drive:
             position = load_position(self.store, self.blueprint, run)
             self._require_nodes(position)
             if self.config.policy.max_visits_per_node is not None:
-                self.budget.load_visits(self.store.count_visits(run.id))
+                visits = self.store.list_visits(run.id)
+                self.budget.load_visits(visits, run.lineage)
         except (StateError, MissingNodeError) as error:
             return self._stop(None, error)
         return position

@@ -262,11 +262,11 @@ class StoreReader:
         rows = NodeAttempt.objects.using(self.using).filter(run_id=run_id)
         return [attempt_record(row) for row in rows.order_by("sequence", "id")]
 
-    def count_visits(self, run_id: str) -> dict[str, int]:
+    def list_visits(self, run_id: str) -> dict[tuple[int, str], str]:
         """See the port."""
         rows = NodeAttempt.objects.using(self.using).filter(run_id=run_id)
-        tried = rows.values_list("node_id", "lineage", "activation_id").distinct()
-        return dict(Counter(node for node, _, _ in tried))
+        tried = rows.values_list("lineage", "activation_id", "node_id").distinct()
+        return {(lineage, name): node for lineage, name, node in tried}
 
     def count_tries(self, run: RunRecord, sequence: int) -> dict[str, int]:
         """See the port."""
