@@ -68,7 +68,6 @@ def _wake_unwoken(using: str, batch: int, grace: timedelta) -> list[str]:
         ids: list[UUID] = list(locked.values_list("id", flat=True)[:batch])
         if not ids:
             return []
-        Run.objects.using(using).filter(id__in=ids).update(woken_at=Now())
         for run_id in ids:
             wake(str(run_id))
     return [str(run_id) for run_id in ids]
@@ -92,18 +91,24 @@ def _answer_expired(using: str, batch: int) -> None:
 
 
 def _reopen_answered(using: str, batch: int) -> tuple[list[str], tuple[str, ...]]:
-    answered = Wait.objects.using(using).filter(
-        run=OuterRef("pk"), status=WaitStatus.ANSWERED.value
+    waits = Wait.objects.using(using)
+    open_beside = waits.filter(
+        run=OuterRef("run"),
+        activation_id=OuterRef("activation_id"),
+        status=WaitStatus.OPEN.value,
     )
-    rows = Run.objects.using(using).filter(
-        Exists(answered), status=RunStatus.INTERRUPTED.value
+    answered = waits.filter(
+        ~Exists(open_beside), run=OuterRef("pk"), status=WaitStatus.ANSWERED.value
     )
+    paused = Run.objects.using(using).filter(status=RunStatus.INTERRUPTED.value)
     woken, failed = [], []
     store = DjangoCheckpointer(using)
-    for run_id in rows.values_list("id", flat=True)[:batch]:
+    for run_id in paused.filter(Exists(answered)).values_list("id", flat=True)[:batch]:
         try:
             with transaction.atomic(using=using):
-                if take_up_answers(store, str(run_id)):
+                # Locked, so that of two sweeps one finds it paused.
+                locked = paused.select_for_update(skip_locked=True, of=("self",))
+                if locked.filter(id=run_id) and take_up_answers(store, str(run_id)):
                     wake(str(run_id))
                     woken.append(str(run_id))
         except Exception:

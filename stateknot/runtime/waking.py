@@ -10,8 +10,10 @@ from __future__ import annotations
 import logging
 
 from django.db import transaction
+from django.db.models.functions import Now
 
 from stateknot.conf import get_settings
+from stateknot.models import Run
 
 logger = logging.getLogger("stateknot")
 
@@ -21,10 +23,12 @@ TASK = "stateknot.tasks.drive"
 def wake(run_id: str) -> None:
     """Ask the workers to look at `run_id` once this transaction commits.
 
-    Idempotent: a doubled wake-up finds nothing to do, a lost one is made up for by the
-    sweep.
+    Transaction: the caller's. The row notes when, so that the sweep leaves the run
+    alone for a while. Idempotent: a doubled wake-up finds nothing to do, a lost one is
+    made up for by the sweep.
     """
     using = get_settings().database
+    Run.objects.using(using).filter(id=run_id).update(woken_at=Now())
     if _is_transactional(using):
         _send(run_id)
     else:

@@ -13,7 +13,7 @@ import socket
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from stateknot.errors import LeaseError, RevisionMismatchError
+from stateknot.errors import LeaseError, RevisionMismatchError, ThreadBusyError
 from stateknot.kernel.commands import Command, ResumeTarget
 from stateknot.kernel.vocabulary import RunStatus, WaitStatus
 from stateknot.registry import find_graph
@@ -29,6 +29,9 @@ if TYPE_CHECKING:
     from stateknot.runtime.graph import CompiledGraph
 
 logger = logging.getLogger("stateknot")
+
+_CLAIMABLE = (RunStatus.PENDING, RunStatus.RUNNING, RunStatus.WAITING)
+"""What a claim may find due. Elsewhere not even the graph is looked for."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -57,7 +60,7 @@ def drive_run(store: Store, run_id: str, quantum: Quantum | None = None) -> Driv
     Raises RevisionMismatchError when this process has other code than the run.
     """
     run = store.find_run(run_id)
-    if run is None or run.status not in (RunStatus.PENDING, RunStatus.RUNNING):
+    if run is None or run.status not in _CLAIMABLE:
         return Driven(run_id=run_id)
     graph = find_graph(run.graph_id, digest=run.digest)
     if graph is None:
@@ -86,7 +89,7 @@ def _drive(
         namespace=run.namespace,
         longest_sleep_seconds=LONGEST_SLEEP_SECONDS,
     )
-    here = type(graph)(graph.blueprint, config)
+    here = type(graph)(graph.blueprint, config, graph.composition)
     try:
         end = drive_claimed(here, store, run, fence, quantum=quantum)
     except LeaseError:
@@ -96,10 +99,18 @@ def _drive(
         wants_more = release(store, fence)
     else:
         paused = end.status is RunStatus.INTERRUPTED
-        wants_more = paused and take_up_answers(store, run.id)
+        wants_more = paused and _took_up_answers(store, run.id)
     return Driven(
         run_id=run.id, status=end.status, steps=end.steps, wants_more=wants_more
     )
+
+
+def _took_up_answers(store: Store, run_id: str) -> bool:
+    try:
+        return take_up_answers(store, run_id)
+    except ThreadBusyError:
+        # An answer or a sweep reopened it in between, and another worker has it.
+        return False
 
 
 def take_up_answers(store: Store, run_id: str) -> bool:

@@ -9,7 +9,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from django.db import IntegrityError
-from django.db.models.functions import Now
 
 from stateknot.errors import (
     NotFoundError,
@@ -39,6 +38,7 @@ from stateknot.services.idempotency import (
     request_digest,
 )
 from stateknot.storage import DjangoCheckpointer
+from stateknot.storage.rows import as_key
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -107,7 +107,6 @@ def _admit_once(
         store.admit(admission)
         rows = Run.objects.using(store.using).filter(id=admission.run_id)
         rows.update(
-            woken_at=Now(),
             idempotency_key=key or "",
             request_digest=digest if key else b"",
         )
@@ -195,13 +194,12 @@ def _go_on(
             reuse_results=reuse_results,
             actor=actor,
         )
-        rows.update(woken_at=Now())
         wake(standing.run.id)
     return rows.get()
 
 
 def _lock_thread(thread_id: str, using: str) -> None:
-    runs = Run.objects.using(using).filter(current_of__key=thread_id)
+    runs = Run.objects.using(using).filter(current_of__key=as_key(thread_id))
     list(runs.select_for_update(of=("self",)).values_list("id"))
 
 

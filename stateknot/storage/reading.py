@@ -18,6 +18,7 @@ from stateknot.models import Checkpoint, JournalEvent, NodeAttempt, Run, Wait
 from stateknot.storage.deltas import Places, Segment, assemble, places_of, span_of
 from stateknot.storage.rows import (
     STANDING_WAITS,
+    as_key,
     as_uuid,
     attempt_record,
     checkpoint_record,
@@ -65,14 +66,16 @@ class StoreReader:
             if uuid is None:
                 return None
             path = join_namespace(namespace)
-            return rows.filter(id=uuid, thread__key=thread_id, namespace=path).first()
+            return rows.filter(
+                id=uuid, thread__key=as_key(thread_id), namespace=path
+            ).first()
         heads = Run.objects.using(self.using)
         if namespace:
             heads = heads.filter(
-                thread__key=thread_id, namespace=join_namespace(namespace)
+                thread__key=as_key(thread_id), namespace=join_namespace(namespace)
             ).order_by("-created_at", "-id")
         else:
-            heads = heads.filter(current_of__key=thread_id)
+            heads = heads.filter(current_of__key=as_key(thread_id))
         return rows.filter(id__in=heads.values("head_id")[:1]).first()
 
     def read_row(self, row: Checkpoint, thread_key: str) -> CheckpointRecord:
@@ -199,14 +202,16 @@ class StoreReader:
         """See the port."""
         if namespace:
             path = join_namespace(namespace)
-            rows = self._runs().filter(thread__key=thread_id, namespace=path)
+            rows = self._runs().filter(thread__key=as_key(thread_id), namespace=path)
             return self._read_run(rows.order_by("-created_at", "-id").first())
-        return self._read_run(self._runs().filter(current_of__key=thread_id).first())
+        return self._read_run(
+            self._runs().filter(current_of__key=as_key(thread_id)).first()
+        )
 
     def list_waits(self, thread_id: str, namespace: Namespace = ()) -> list[WaitRecord]:
         """See the port."""
         rows = Wait.objects.using(self.using).filter(
-            thread__key=thread_id,
+            thread__key=as_key(thread_id),
             namespace=join_namespace(namespace),
             status__in=STANDING_WAITS,
         )
@@ -222,7 +227,7 @@ class StoreReader:
 
     def find_question(self, thread_id: str, question_id: str) -> WaitRecord | None:
         """See the port."""
-        rows = Wait.objects.using(self.using).filter(thread__key=thread_id)
+        rows = Wait.objects.using(self.using).filter(thread__key=as_key(thread_id))
         named = Q(question_id=question_id)
         uuid = as_uuid(question_id)
         row = rows.filter(named | Q(id=uuid) if uuid else named).order_by("id").last()
@@ -292,7 +297,7 @@ class StoreReader:
         """See the port."""
         newest = (
             Checkpoint.objects.using(self.using)
-            .filter(thread__key=thread_id, namespace=join_namespace(namespace))
+            .filter(thread__key=as_key(thread_id), namespace=join_namespace(namespace))
             .order_by("-sequence")
             .values_list("sequence", flat=True)
             .first()

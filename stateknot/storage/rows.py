@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING, Any
 from uuid import UUID
 
@@ -33,6 +34,7 @@ if TYPE_CHECKING:
     from stateknot.kernel.vocabulary import JsonValue
 
 SEPARATOR = "/"
+_SURROGATES = re.compile("[\ud800-\udfff]")
 STANDING_WAITS = [
     WaitStatus.OPEN.value,
     WaitStatus.ANSWERED.value,
@@ -47,6 +49,15 @@ def as_uuid(text: str) -> UUID | None:
         return UUID(text)
     except ValueError:
         return None
+
+
+def as_key(thread_id: str) -> str:
+    """The key to look a thread up by; "" (that of none) for text that no column takes.
+
+    A reader asks with whatever an address held, and PostgreSQL refuses NUL even there.
+    """
+    is_text = "\x00" not in thread_id and not _SURROGATES.search(thread_id)
+    return thread_id if is_text else ""
 
 
 def join_namespace(namespace: Namespace) -> str:

@@ -39,12 +39,15 @@ def test_older_checkpoint_is_found_by_its_id(store: Store) -> None:
     assert (found.sequence, found.values["mark"]) == (1, "first")
 
 
-def test_unknown_thread_has_nothing(store: Store) -> None:
-    assert store.find_checkpoint("nobody") is None
-    assert store.list_checkpoints("nobody") == []
-    assert store.find_thread_run("nobody") is None
-    assert store.list_waits("nobody") == []
-    assert store.last_sequence("nobody") == -1
+@pytest.mark.parametrize("key", ["nobody", "", "a\x00b", "\ud800"])
+def test_unknown_thread_has_nothing(store: Store, key: str) -> None:
+    """A reader may ask with text that no thread can have."""
+    assert store.find_checkpoint(key) is None
+    assert store.find_checkpoint(key, UNKNOWN) is None
+    assert store.list_checkpoints(key) == []
+    assert store.find_thread_run(key) is None
+    assert store.list_waits(key) == []
+    assert store.last_sequence(key) == -1
 
 
 @pytest.mark.parametrize("checkpoint_id", ["", "nonsense", UNKNOWN])
