@@ -17,8 +17,11 @@ if TYPE_CHECKING:
 
     from pydantic import BaseModel
 
+    from stateknot.kernel.composition_identity import NodeSource
+    from stateknot.kernel.definition import GraphDefinition
     from stateknot.kernel.fold import StateFold
     from stateknot.kernel.retry import RetryPolicy
+    from stateknot.kernel.vocabulary import JsonValue
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -41,6 +44,8 @@ class NodeSpec:
     kind: str = "node"
     metadata: Mapping[str, Any] = field(default_factory=dict)
     on_error: Callable[[Any, Any, Exception], Any] | None = None
+    source: NodeSource | None = None
+    wait_to: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -65,7 +70,12 @@ class Relief:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Blueprint:
     """A compiled graph. `edges` map a node to its targets in canonical order; `waiting`
-    maps a join to the nodes it waits for; `entry` is where START leads."""
+    maps a join to the nodes it waits for; `entry` is where START leads.
+
+    `choices` map a node's labels to the sets they lead to, where no router chooses;
+    `wait_to` says where a node's questions and timers lead. A graph made from a closed
+    definition carries it, and where its generated nodes come from.
+    """
 
     graph_id: str
     name: str
@@ -83,6 +93,10 @@ class Blueprint:
     max_concurrency: int | None = None
     node_timeout_seconds: float | None = None
     output_model: type[BaseModel] | None = None
+    choices: Mapping[str, Mapping[str, tuple[str, ...]]] = field(default_factory=dict)
+    wait_to: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    definition: GraphDefinition | None = None
+    source_map: Mapping[str, JsonValue] = field(default_factory=dict)
 
     leads: Mapping[str, tuple[str, ...]] = field(init=False)
 
@@ -96,6 +110,14 @@ class Blueprint:
         ordered = {node: tuple(sorted(targets)) for node, targets in leads.items()}
         object.__setattr__(self, "leads", ordered)
 
+    def routes_of(self, node_id: str) -> dict[str, tuple[str, ...]]:
+        """The labels that a node may choose, and the targets each leads to."""
+        if node_id in self.choices:
+            return dict(self.choices[node_id])
+        router = self.routers.get(node_id)
+        routes = router.routes if router else {}
+        return {label: (target,) for label, target in routes.items()}
+
     @property
     def state_model(self) -> type[BaseModel]:
         """The pydantic model of the state."""
@@ -103,7 +125,10 @@ class Blueprint:
 
     def is_terminal(self, node_id: str) -> bool:
         """Whether a branch may end at the node: it leads nowhere, or to END."""
+        if self.definition is not None:
+            return self.definition.node(node_id).terminal
         leads = self.leads.get(node_id, ())
         spec = self.nodes[node_id]
-        has_exit = leads or node_id in self.routers or spec.destinations
+        chooses = node_id in self.routers or node_id in self.choices
+        has_exit = leads or chooses or spec.destinations or spec.wait_to
         return END in leads or not has_exit

@@ -9,8 +9,10 @@ from __future__ import annotations
 
 import hashlib
 import re
+from collections import Counter
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
+from urllib.parse import quote
 
 from stateknot.kernel.canonical import canonical_bytes, digest_of
 from stateknot.kernel.definition import GraphDefinition
@@ -21,12 +23,14 @@ from stateknot.kernel.vocabulary import END
 if TYPE_CHECKING:
     from pydantic import BaseModel
 
-    from stateknot.kernel.blueprint import Blueprint, RouterSpec
+    from stateknot.kernel.blueprint import Blueprint
     from stateknot.kernel.fold import StateFold
     from stateknot.kernel.vocabulary import JsonValue
 
 _WELL_FORMED = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,127}\Z")
 _LONGEST_NAME = 128
+_SCHEMA_VERSION: Final = "1.0.0"
+"""Of every schema and reducer reference: what a model is stands in its digest."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -46,10 +50,12 @@ def define(blueprint: Blueprint, owner: Owner) -> GraphDefinition:
 
     Raises GraphError for ids that are not well formed and for reducers without a name.
     """
+    if blueprint.definition is not None:
+        return blueprint.definition
     fold = blueprint.fold
     update = fold.update_codec.model if fold.update_codec else blueprint.state_model
-    routes = _route_ids(blueprint)
-    state_schema = _schema(blueprint, owner, blueprint.state_model, "state")
+    routes = route_ids(blueprint)
+    state_schema = _schema(owner, blueprint.state_model)
     return GraphDefinition.compile(
         identity={
             "owner": owner.to_json(),
@@ -57,15 +63,8 @@ def define(blueprint: Blueprint, owner: Owner) -> GraphDefinition:
         },
         input_schema=state_schema,
         state_schema=state_schema,
-        update_schema=_schema(
-            blueprint, owner, update, "update" if fold.update_codec else "state"
-        ),
-        output_schema=_schema(
-            blueprint,
-            owner,
-            blueprint.output_model or blueprint.state_model,
-            "output" if blueprint.output_model else "state",
-        ),
+        update_schema=_schema(owner, update),
+        output_schema=_schema(owner, blueprint.output_model or blueprint.state_model),
         reducer=_reducer(blueprint, owner, fold),
         entry_nodes=blueprint.entry,
         nodes=[
@@ -80,13 +79,13 @@ def define(blueprint: Blueprint, owner: Owner) -> GraphDefinition:
     )
 
 
-def _schema(
-    blueprint: Blueprint, owner: Owner, model: type[BaseModel], role: str
-) -> Any:
+def _schema(owner: Owner, model: type[BaseModel]) -> Any:
+    """The reference of a model's schema: of the model, whatever graph uses it, so that
+    a graph and its templates agree on their state."""
     return schema_reference(
         model,
-        id=f"{owner.issuer}/schemas/{blueprint.graph_id}/{role}",
-        version=blueprint.version,
+        id=f"{owner.issuer}/schemas/{quote(_capability(model.__name__))}",
+        version=_SCHEMA_VERSION,
     )
 
 
@@ -99,11 +98,12 @@ def _reducer(blueprint: Blueprint, owner: Owner, fold: StateFold) -> dict[str, A
         name = qualified
     else:
         fields = {name: r.identity for name, r in sorted(fold.reducers.items())}
-        declared, name = {"fields": fields}, f"{blueprint.graph_id}.fields"
+        model = blueprint.state_model.__name__
+        declared, name = {"fields": fields}, f"{model}.fields"
     return {
         "identity": {
             "owner": owner.to_json(),
-            "capability": {"name": _capability(name), "version": blueprint.version},
+            "capability": {"name": _capability(name), "version": _SCHEMA_VERSION},
         },
         "definition_digest": digest_of(canonical_bytes(declared)),
     }
@@ -121,41 +121,43 @@ def _node(
 ) -> dict[str, JsonValue]:
     """A node's JSON form, since only the compiler knows the ways out of the extras."""
     edges = [t for t in blueprint.edges.get(node_id, ()) if t != END]
-    router = blueprint.routers.get(node_id)
     is_command = blueprint.nodes[node_id].is_command
     node: dict[str, JsonValue] = {
         "node_id": node_id,
-        "routes": _node_routes(router, routes.get(node_id, {})),
+        "routes": _node_routes(blueprint, node_id, routes.get(node_id, {})),
         "terminal": bool(blueprint.is_terminal(node_id) and not is_command),
     }
-    return {**node, "continue_to": edges} if edges else node
+    if edges:
+        node["continue_to"] = edges
+    if node_id in blueprint.wait_to:
+        node["wait_to"] = list(blueprint.wait_to[node_id])
+    return node
 
 
-def _node_routes(router: RouterSpec | None, ids: dict[str, str]) -> list[JsonValue]:
-    if router is None:
-        return []
+def _node_routes(
+    blueprint: Blueprint, node_id: str, ids: dict[str, str]
+) -> list[JsonValue]:
     return [
-        {"route_id": ids[label], "successors": [target]}
-        for label, target in router.routes.items()
-        if target != END
+        {"route_id": ids[label], "successors": list(targets)}
+        for label, targets in blueprint.routes_of(node_id).items()
+        if targets != (END,)
     ]
 
 
-def _route_ids(blueprint: Blueprint) -> dict[str, dict[str, str]]:
+def route_ids(blueprint: Blueprint) -> dict[str, dict[str, str]]:
     """By node and label: the label where it is unique and well formed, else with its
     node in front."""
-    uses: dict[str, int] = {}
-    for router in blueprint.routers.values():
-        for label in router.routes:
-            uses[label] = uses.get(label, 0) + 1
+    labels = {node: list(blueprint.routes_of(node)) for node in blueprint.nodes}
+    uses = Counter(label for given in labels.values() for label in given)
     return {
         node: {
             label: label
             if uses[label] == 1 and _WELL_FORMED.match(label)
             else _qualified(node, label)
-            for label in router.routes
+            for label in given
         }
-        for node, router in blueprint.routers.items()
+        for node, given in labels.items()
+        if given
     }
 
 
@@ -171,11 +173,11 @@ def _extensions(
 ) -> dict[str, JsonValue]:
     end_routes = {
         node: [
-            routes[node][label]
-            for label, target in router.routes.items()
-            if target == END
+            given[label]
+            for label, targets in blueprint.routes_of(node).items()
+            if targets == (END,)
         ]
-        for node, router in blueprint.routers.items()
+        for node, given in routes.items()
     }
     return {
         "waiting_edges": {join: list(s) for join, s in blueprint.waiting.items()},

@@ -18,7 +18,7 @@ from stateknot.kernel.fold import StateFold
 from stateknot.kernel.handlers import is_async, takes_context
 from stateknot.kernel.limits import MAXIMUM_PARALLELISM, RECURSION_LIMIT
 from stateknot.kernel.outcome import label_text
-from stateknot.kernel.topology import Draft, check_draft
+from stateknot.kernel.topology import CallDraft, Draft, check_draft
 from stateknot.kernel.vocabulary import START
 
 if TYPE_CHECKING:
@@ -100,11 +100,13 @@ class BlueprintBuilder:
         kind: str = "node",
         metadata: Mapping[str, Any] | None = None,
         on_error: Callable[[Any, Any, Exception], Any] | None = None,
+        wait_to: Sequence[str] = (),
     ) -> Self:
         """Add a node. `timeout` (seconds or timedelta) bounds each attempt.
 
         `on_error(state, ctx, error)` is called once the retries are used up; what it
-        returns is the node's result.
+        returns is the node's result. With `wait_to` a question or a timer completes the
+        node: it is not run again, and those nodes go on with the answer.
         """
         spec = NodeSpec(
             id=node_id,
@@ -118,6 +120,7 @@ class BlueprintBuilder:
             kind=kind,
             metadata=dict(metadata or {}),
             on_error=on_error,
+            wait_to=tuple(label_text(target) for target in wait_to),
         )
         self._draft.nodes.append(spec)
         return self
@@ -186,6 +189,43 @@ class BlueprintBuilder:
             Relief(source=source, relief=relief, barrier=barrier)
         )
         return self
+
+    def add_port(self, node: str) -> Self:
+        """Add a place where a template returns to its caller; nothing runs there."""
+        return self.add_node(node, _never_run, kind="port")
+
+    def add_subgraph_call(
+        self,
+        call_site: str,
+        body: Any,
+        repeat: str | None = None,
+        maximum_iterations: int | None = None,
+        returns: Mapping[str, str] | None = None,
+    ) -> Self:
+        """Run `body` (a builder or a compiled graph) in place of the node `call_site`.
+
+        `returns` says for each port of the body which node comes next. With `repeat`, a
+        return through that port runs the body again, up to `maximum_iterations` times
+        in all; the last time it leads where `returns` says. The calls become ordinary
+        nodes when the graph is compiled.
+        """
+        routes = {port: label_text(node) for port, node in (returns or {}).items()}
+        self.add_node(call_site, _never_run, kind="call")
+        self._draft.calls.append(
+            CallDraft(
+                call_site=call_site,
+                body=body,
+                repeat=repeat,
+                maximum_iterations=maximum_iterations,
+                returns=routes,
+            )
+        )
+        return self
+
+    @property
+    def calls(self) -> tuple[CallDraft, ...]:
+        """The subgraph calls that compiling lowers to ordinary nodes."""
+        return tuple(self._draft.calls)
 
     def set_entry(self, node: str) -> Self:
         """Enter the graph at `node`: the same as an edge from START."""
@@ -264,6 +304,15 @@ class BlueprintBuilder:
             max_concurrency=self._max_concurrency,
             node_timeout_seconds=self._node_timeout,
             output_model=self.output,
+            choices={
+                call.call_site: {port: (node,) for port, node in call.returns.items()}
+                for call in self._draft.calls
+            },
+            wait_to={
+                spec.id: tuple(sorted(spec.wait_to))
+                for spec in self._draft.nodes
+                if spec.wait_to
+            },
         )
 
     def _compile_fold(self, issues: list[GraphError]) -> StateFold | None:
@@ -272,6 +321,10 @@ class BlueprintBuilder:
         except GraphError as error:
             issues.extend(error.issues)
             return None
+
+
+def _never_run(_state: Any) -> None:
+    """Stands in for a call-site or a port, which compiling takes away."""
 
 
 def _first_of(issues: list[GraphError]) -> GraphError:

@@ -22,8 +22,8 @@ from stateknot.errors import (
 from stateknot.kernel.lifecycle import (
     require_can_reopen,
     require_can_write,
-    require_same_graph,
     require_key,
+    require_same_graph,
 )
 from stateknot.kernel.memory_rows import MemoryRun, MemoryThread
 from stateknot.kernel.records import Fence, RunRecord, WaitRecord

@@ -36,7 +36,13 @@ class Completed:
     route: str | None = None
     output: JsonValue | Unset = UNSET
     timer: Timer | None = None
+    asks: tuple[Interrupt, ...] = ()
     attempt_id: str | None = None
+
+    @property
+    def is_waiting(self) -> bool:
+        """Whether the node is done but its successors wait for a person or a time."""
+        return self.timer is not None or bool(self.asks)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -32,11 +32,16 @@ Namespace = tuple[str, ...]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Activation:
-    """A node due in a superstep. `id` is empty until it first runs."""
+    """A node due in a superstep. `id` is empty until it first runs.
+
+    `after` names the questions (by public id) that its predecessor completed into: it
+    runs once they are answered, and sees the answers.
+    """
 
     node: str
     arg: JsonValue | Unset = UNSET
     id: str = ""
+    after: tuple[str, ...] = ()
 
     @property
     def is_plain(self) -> bool:
@@ -50,12 +55,19 @@ class Activation:
             data["arg"] = self.arg
         if self.id:
             data["id"] = self.id
+        if self.after:
+            data["after"] = list(self.after)
         return data
 
     @classmethod
     def from_json(cls, data: Mapping[str, JsonValue]) -> Activation:
         """Read what `to_json` wrote."""
-        return cls(node=data["node"], arg=data.get("arg", UNSET), id=data.get("id", ""))
+        return cls(
+            node=data["node"],
+            arg=data.get("arg", UNSET),
+            id=data.get("id", ""),
+            after=tuple(data.get("after", ())),
+        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -301,7 +313,7 @@ class Admission:
     parent_run_id: str | None = None
     root_run_id: str = ""
     priority: int = 0
-    on_busy: str = "reject"
+    source_map: Mapping[str, JsonValue] = field(default_factory=dict)
     events: tuple[Event, ...] = ()
 
 
@@ -322,8 +334,8 @@ class Reopening:
 
     `head_id` and `lineage` are given when it goes on from another checkpoint than its
     head; `waits` and `attempts` are what that checkpoint carries along. With
-    `fires_timers` it no longer waits for its open timers; `dropped_attempts` are pending
-    results that are not used again.
+    `fires_timers` it no longer waits for its open timers; `dropped_attempts` are
+    pending results that are not used again.
     """
 
     run_id: str

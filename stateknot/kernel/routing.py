@@ -91,9 +91,11 @@ def resolve_targets(
         return _checked_goto(blueprint, index, outcome.goto)
     if outcome.route is not None:
         return _routed(blueprint, index, node, [outcome.route], "its command")
+    if outcome.is_waiting and node in blueprint.wait_to:
+        return blueprint.wait_to[node]
     router = blueprint.routers.get(node)
     if router is None:
-        return blueprint.leads.get(node, ())
+        return _unrouted(blueprint, index, node)
     try:
         answer = router.function(blueprint.fold.copy(state))
         answers = answer if isinstance(answer, (list, tuple)) else [answer]
@@ -102,6 +104,18 @@ def resolve_targets(
         place = f"router {router.name!r}"
         raise RouteError(index, "routing", error, place) from error
     return _routed(blueprint, index, node, labels, f"router {router.name!r}")
+
+
+def _unrouted(blueprint: Blueprint, index: int, node: str) -> tuple[str, ...]:
+    """The edges of a node that chose nothing; none where its branch may end."""
+    leads = blueprint.leads.get(node, ())
+    if leads or node not in blueprint.choices or blueprint.is_terminal(node):
+        return leads
+    allowed = ", ".join(map(repr, blueprint.choices[node]))
+    error = ValueError(
+        f"node {node!r} must choose a route with Command(route=...); allowed: {allowed}"
+    )
+    raise RouteError(index, "missing_route", error)
 
 
 def _checked_goto(
@@ -124,9 +138,8 @@ def _checked_goto(
 def _routed(
     blueprint: Blueprint, index: int, node: str, labels: Sequence[str], who: str
 ) -> tuple[str, ...]:
-    router = blueprint.routers.get(node)
-    routes = router.routes if router else {}
-    targets = []
+    routes = blueprint.routes_of(node)
+    targets: list[str] = []
     for text in labels:
         if text not in routes and text != END:
             allowed = ", ".join(map(repr, routes)) or "none"
@@ -135,7 +148,7 @@ def _routed(
                 f"allowed: {allowed}"
             )
             raise RouteError(index, "missing_route", error)
-        targets.append(routes.get(text, END))
+        targets.extend(routes.get(text, (END,)))
     return tuple(dict.fromkeys(targets))
 
 

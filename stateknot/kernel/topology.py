@@ -24,6 +24,17 @@ if TYPE_CHECKING:
     from stateknot.kernel.blueprint import NodeSpec, Relief
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CallDraft:
+    """A subgraph call as its author gave it; see `add_subgraph_call` of the builder."""
+
+    call_site: str
+    body: Any
+    repeat: str | None
+    maximum_iterations: int | None
+    returns: Mapping[str, str]
+
+
 @dataclass(slots=True)
 class Draft:
     """What a builder collected, in the order it was given."""
@@ -35,6 +46,7 @@ class Draft:
     )
     waiting: list[tuple[tuple[str, ...], str]] = field(default_factory=list)
     reliefs: list[Relief] = field(default_factory=list)
+    calls: list[CallDraft] = field(default_factory=list)
 
     @property
     def known(self) -> set[str]:
@@ -44,7 +56,16 @@ class Draft:
 
 def check_draft(draft: Draft) -> list[GraphError]:
     """Every issue of the graph, empty when it compiles."""
-    checks = (_entry, _edges, _routers, _waiting, _commands, _reliefs, _duplicates)
+    checks = (
+        _entry,
+        _edges,
+        _routers,
+        _waiting,
+        _commands,
+        _reliefs,
+        _calls,
+        _duplicates,
+    )
     return [issue for check in checks for issue in check(draft)]
 
 
@@ -137,6 +158,29 @@ def _commands(draft: Draft) -> Iterator[GraphError]:
         for target in spec.destinations:
             if target != END and target not in draft.known:
                 yield _missing(target, f"a destination of {spec.id!r}", draft)
+
+
+def _calls(draft: Draft) -> Iterator[GraphError]:
+    sources = {source for source, _ in draft.edges}
+    sources |= {source for source, _, _ in draft.routers}
+    for call in draft.calls:
+        if call.call_site in sources:
+            yield ValidationError(
+                f"call-site {call.call_site!r} also has edges; say where its ports "
+                "lead in returns= and take the edges away"
+            )
+        if (call.repeat is None) != (call.maximum_iterations is None):
+            yield ValidationError(
+                f"call-site {call.call_site!r} needs both repeat= and "
+                "maximum_iterations= for a loop, or neither"
+            )
+        for port, target in call.returns.items():
+            if target not in draft.known:
+                yield _missing(target, f"port {port!r} of {call.call_site!r}", draft)
+    for spec in draft.nodes:
+        for target in spec.wait_to:
+            if target not in draft.known:
+                yield _missing(target, f"wait_to of {spec.id!r}", draft)
 
 
 def _reliefs(draft: Draft) -> Iterator[GraphError]:

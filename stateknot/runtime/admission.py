@@ -118,6 +118,7 @@ def draft_admission(
         parent_run_id=parent.run_id if parent else None,
         root_run_id=config.frames[0].run_id if config.frames else run_id,
         priority=priority,
+        source_map=blueprint.source_map,
         events=(Event(kind="run.admitted", data={"run_id": run_id}),),
     )
 
@@ -270,7 +271,28 @@ def pair_answers(
         pairs.append((by_id[wait_id], value))
     if command.resume is not UNSET and questions:
         pairs.append((questions[0], command.resume))
+    elif command.resume is not UNSET:
+        _require_unanswered(store, standing)
     return [(wait, check_answer(wait, value)) for wait, value in pairs]
+
+
+def _require_unanswered(store: Store, standing: Standing) -> None:
+    """Refuse a second value for a run that was not driven since the first.
+
+    A double click would otherwise hand both to the node, and the later would win.
+    """
+    run, pending = standing.run, standing.record.pending
+    is_going = run.status in (RunStatus.PENDING, RunStatus.RUNNING)
+    if standing.branch is not None or not is_going:
+        return
+    due = {a.id for a in with_ids(pending, standing.record.step + 1)}
+    for wait in store.list_waits(run.thread_id, run.namespace):
+        if wait.status is WaitStatus.ANSWERED and wait.activation_id in due:
+            who = f" by {wait.answered_by}" if wait.answered_by else ""
+            raise AlreadyAnsweredError(
+                f"thread {run.thread_id!r} was answered{who}, and run {run.id} is "
+                f"{run.status}; its first answer is kept"
+            )
 
 
 def _no_question(store: Store, standing: Standing, wait_id: str) -> ResumeError:

@@ -87,7 +87,7 @@ class SubagentHandler:
         )
         usage = execution.state.usage
         ctx.report_usage(**usage)
-        children.note_usage(execution.run_id, usage)
+        children.told.note_usage(execution.run_id, usage)
         _check_budget(self.name, usage, self.options.get("budget"))
         return self.from_agent(state, execution.state.answer)
 

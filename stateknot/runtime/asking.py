@@ -6,15 +6,18 @@ from dataclasses import replace
 from datetime import timedelta
 from typing import TYPE_CHECKING
 
+from stateknot.kernel.outcome import Asked
 from stateknot.kernel.records import WaitRecord
 from stateknot.kernel.vocabulary import WaitKind, WaitStatus
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
+    from stateknot.kernel.blueprint import Blueprint
     from stateknot.kernel.commands import Interrupt, Timer
-    from stateknot.kernel.outcome import Asked, Completed
+    from stateknot.kernel.outcome import Completed
     from stateknot.kernel.records import Activation
+    from stateknot.kernel.superstep import SuperstepPlan
     from stateknot.runtime.config import RunConfig
     from stateknot.runtime.position import Position
 
@@ -36,6 +39,37 @@ def new_questions(
         )
         for activation, outcome in asked
         for place, question in enumerate(outcome.interrupts)
+    )
+
+
+def new_gates(
+    done: Iterable[tuple[Activation, Completed]], position: Position, config: RunConfig
+) -> tuple[WaitRecord, ...]:
+    """The questions that activations completed into: their successors wait for them."""
+    asked = [
+        (activation, Asked(interrupts=outcome.asks))
+        for activation, outcome in done
+        if outcome.asks
+    ]
+    return new_questions(asked, position, config, sequence=position.sequence + 1)
+
+
+def gated(
+    plan: SuperstepPlan, gates: tuple[WaitRecord, ...], blueprint: Blueprint
+) -> tuple[Activation, ...]:
+    """The plan's pending list, in which successors name the questions they wait for."""
+    if not gates:
+        return plan.pending
+    after: dict[str, list[str]] = {}
+    for gate in gates:
+        node = gate.activation_id.split(":", 2)[-1]
+        for target in blueprint.wait_to.get(node, ()):
+            after.setdefault(target, []).append(gate.public_id)
+    return tuple(
+        replace(activation, after=tuple(after[activation.node]))
+        if not activation.id and activation.is_plain and activation.node in after
+        else activation
+        for activation in plan.pending
     )
 
 

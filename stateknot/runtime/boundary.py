@@ -14,12 +14,18 @@ from stateknot.kernel.outcome import Asked, Completed
 from stateknot.kernel.records import Boundary, CheckpointDraft, Deferral
 from stateknot.kernel.result_codec import encode_result
 from stateknot.kernel.vocabulary import CheckpointSource, RunStatus, WaitStatus
-from stateknot.runtime.asking import new_questions, new_timers
+from stateknot.runtime.asking import (
+    gated,
+    new_gates,
+    new_questions,
+    new_timers,
+)
 from stateknot.runtime.config import own_frame
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
+    from stateknot.kernel.blueprint import Blueprint
     from stateknot.kernel.failure import NodeFailure
     from stateknot.kernel.records import Activation, AttemptRecord, Event, WaitRecord
     from stateknot.kernel.superstep import SuperstepPlan
@@ -71,11 +77,13 @@ def draft_boundary(
     result: StepResult,
     position: Position,
     config: RunConfig,
-    fold: Any,
+    blueprint: Blueprint,
 ) -> Drafted:
     """Put a plan into the shape that is committed."""
+    fold = blueprint.fold
     waits = new_questions(plan.asked, position, config, sequence=position.sequence + 1)
-    waits += new_timers(plan.done, position, config)
+    gates = new_gates(plan.done, position, config)
+    waits += (*gates, *new_timers(plan.done, position, config))
     done = {activation.id for activation, _ in plan.done}
     closed = [w.id for a in done for w in position.waits.get(a, ())]
     closed += _superseded(plan, position)
@@ -89,7 +97,7 @@ def draft_boundary(
             step=position.step + 1,
             source=plan.source,
             delta=_delta(plan, position, fold),
-            pending=plan.pending,
+            pending=gated(plan, gates, blueprint),
             completed=tuple(activation for activation, _ in plan.done),
             joins=plan.joins,
             metadata=_metadata(plan, result, position, config),
@@ -119,6 +127,9 @@ def _metadata(
         metadata["error"] = plan.failure.to_json()
     elif plan.source is CheckpointSource.INTERRUPT:
         nodes = [activation.node for activation, _ in plan.asked]
+        metadata["interrupted_nodes"] = nodes
+    elif any(outcome.asks for _, outcome in plan.done):
+        nodes = [activation.node for activation, o in plan.done if o.asks]
         metadata["interrupted_nodes"] = nodes
     if result.child_runs:
         metadata["child_runs"] = [child.to_json() for child in result.child_runs]
@@ -216,6 +227,8 @@ def status_behind(plan: SuperstepPlan, failure: NodeFailure | None) -> RunStatus
     if failure is not None:
         return RunStatus.FAILED
     if plan.source is CheckpointSource.INTERRUPT:
+        return RunStatus.INTERRUPTED
+    if plan.pending and any(outcome.asks for _, outcome in plan.done):
         return RunStatus.INTERRUPTED
     if plan.pending and any(outcome.timer for _, outcome in plan.done):
         return RunStatus.WAITING

@@ -46,7 +46,12 @@ def carry_over(
     that people know them by.
     """
     pending = {a.id for a in with_ids(record.pending, record.step + 1)}
-    waits = [w for w in store.list_waits_at(record) if w.activation_id in pending]
+    gates = {name for activation in record.pending for name in activation.after}
+    waits = [
+        wait
+        for wait in store.list_waits_at(record)
+        if wait.activation_id in pending or wait.public_id in gates
+    ]
     attempts = [a for a in store.list_results_at(record) if a.activation_id in pending]
     return Branch(
         lineage=lineage,
@@ -54,7 +59,9 @@ def carry_over(
             replace(
                 _carried_wait(wait, record, standing_at),
                 id=new_id(),
-                question_id=wait.public_id if keep_public_ids else wait.question_id,
+                question_id=wait.public_id
+                if keep_public_ids or wait.public_id in gates
+                else wait.question_id,
                 run_id=run_id,
                 lineage=lineage,
             )

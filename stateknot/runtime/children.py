@@ -2,22 +2,15 @@
 
 Each call has a namespace of its own, made of the activation, so no two share one. A
 call that finished is remembered; one that paused, failed or waits goes on from its own
-records when the activation runs again. See Note [How a child stops its parent].
-
-Note [How a child stops its parent]
-~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~
-A child that asks a question cannot be waited for: the handler that called it is ended
-in the middle, by an exception that is no `Exception`, so that a broad `except` in
-author's code does not swallow the question. The node runner turns it into the parent's
-own question (`Asked`) or wait (`Deferred`). When the answer comes, the handler runs
-again from its start; calls that finished are remembered, the one that asked goes on.
+records when the activation runs again. Read `child_stops.py` for how a child that asks
+or waits ends the handler that called it.
 """
 
 from __future__ import annotations
 
 import contextvars
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
@@ -26,11 +19,15 @@ from stateknot.kernel.commands import Command, Interrupt, ResumeTarget
 from stateknot.kernel.records import Fence
 from stateknot.kernel.vocabulary import RunStatus
 from stateknot.runtime.admission import draft_admission, find_standing, reopen
+from stateknot.runtime.child_stops import ChildDeferred, ChildPaused, passed_on
 from stateknot.runtime.config import own_frame
 from stateknot.runtime.execution import ChildRun, GraphExecution, interrupt_of
 from stateknot.runtime.position import load_position
 
 if TYPE_CHECKING:
+    from pydantic import BaseModel
+
+    from stateknot.kernel.commands import Interrupt
     from stateknot.kernel.records import RunRecord, WaitRecord
     from stateknot.kernel.store import Store
     from stateknot.runtime.config import RunConfig
@@ -40,31 +37,42 @@ if TYPE_CHECKING:
 DriveChild = Callable[["CompiledGraph", "Store", "RunRecord", Fence], "DriveEnd"]
 
 
-class ChildPaused(BaseException):
-    """Ends a handler whose child asked; carries the child's open questions."""
-
-    def __init__(self, interrupts: tuple[Interrupt, ...]) -> None:
-        super().__init__("a child graph waits for answers")
-        self.interrupts = interrupts
-
-
-class ChildDeferred(BaseException):
-    """Ends a handler whose child waits; carries for how many seconds."""
-
-    def __init__(self, delay_seconds: float) -> None:
-        super().__init__("a child graph waits for a time")
-        self.delay_seconds = delay_seconds
-
-
 current_children: contextvars.ContextVar[Children | None] = contextvars.ContextVar(
     "stateknot_children", default=None
 )
 """The calls of the activation whose handler runs in this context."""
 
 
+class ToldRuns:
+    """The child runs of a superstep in completion order, told from any thread."""
+
+    def __init__(self) -> None:
+        self._runs: list[ChildRun] = []
+        self._lock = threading.Lock()
+
+    def tell(self, run: ChildRun) -> None:
+        """Add a run that came to its end or paused."""
+        with self._lock:
+            self._runs.append(run)
+
+    def note_usage(self, run_id: str, usage: Mapping[str, float]) -> None:
+        """Say what a run that was told used."""
+        with self._lock:
+            self._runs = [
+                replace(run, usage=dict(usage)) if run.run_id == run_id else run
+                for run in self._runs
+            ]
+
+    def take(self) -> list[ChildRun]:
+        """What was told since the last call."""
+        with self._lock:
+            taken, self._runs = self._runs, []
+        return taken
+
+
 @dataclass(slots=True, kw_only=True)
 class Children:
-    """The child runs of one activation. `told` collects them in completion order."""
+    """The child runs of one activation; `told` collects those of its superstep."""
 
     store: Store
     config: RunConfig
@@ -74,8 +82,9 @@ class Children:
     activation_id: str
     answers: tuple[WaitRecord, ...]
     drive: DriveChild
-    told: list[ChildRun] = field(default_factory=list)
+    told: ToldRuns = field(default_factory=ToldRuns)
     _calls: int = 0
+    _given: dict[str, BaseModel] = field(default_factory=dict)
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
     def call(
@@ -97,19 +106,21 @@ class Children:
             if carry:
                 state = self._carried(child, state)
             run, fence = self._admit(child, state)
-        elif run.status is RunStatus.COMPLETED:
-            return self._remembered(child, run)
         else:
+            _require_same_graph(child, run)
+            if run.status is RunStatus.COMPLETED:
+                return self._remembered(child, run)
             run, fence = self._take_up(child, run)
         return self._driven(child, run, fence)
 
-    def note_usage(self, run_id: str, usage: Mapping[str, float]) -> None:
-        """Say what a child run used, in the records of its parent's boundary."""
-        with self._lock:
-            self.told[:] = [
-                replace(child, usage=dict(usage)) if child.run_id == run_id else child
-                for child in self.told
-            ]
+    def given_to(self, graph: CompiledGraph, execution: GraphExecution) -> BaseModel:
+        """The state that a call's run began with, `memory="carry"` included."""
+        given = self._given.get(execution.run_id)
+        run = self.store.find_run(execution.run_id) if given is None else None
+        if given is not None or run is None:
+            return given or execution.state
+        values = input_values(self.store, run)
+        return graph.blueprint.fold.codec.load(values)
 
     def segment(self) -> str:
         """The namespace segment of a node that runs one graph: its activation."""
@@ -125,17 +136,19 @@ class Children:
     def _as_child(self, graph: CompiledGraph, segment: str) -> CompiledGraph:
         own = graph.config
         frame = own_frame(self.run, self.config)
+        namespace = (*self.run.namespace, *own.namespace, segment)
+        _check_length(namespace)
         config = replace(
             own,
             checkpointer=self.store,
-            namespace=(*self.run.namespace, *own.namespace, segment),
+            namespace=namespace,
             frames=(*self.config.frames, frame),
             hosting_node=self.node_id,
             durability=self.config.durability,
             clock=self.config.clock,
             longest_sleep_seconds=self.config.longest_sleep_seconds,
         )
-        return type(graph)(graph.blueprint, config)
+        return type(graph)(graph.blueprint, config, graph.composition)
 
     def _check_depth(self, child: CompiledGraph) -> None:
         child.config.policy.require_depth(child.config.frames)
@@ -149,9 +162,13 @@ class Children:
             thread_id=self.run.thread_id,
             actor=self.run.actor,
         )
+        metadata = {INPUT: admission.checkpoint_id}
+        admission = replace(admission, metadata=metadata)
         holder = self._holder()
         with self.store.atomic():
             run = self.store.admit(admission, holder)
+        codec = child.blueprint.fold.codec
+        self._given[run.id] = codec.load(admission.delta.changes)
         return run, Fence(run_id=run.id, epoch=run.epoch, holder=holder)
 
     def _holder(self) -> str:
@@ -179,9 +196,13 @@ class Children:
         asked = {wait.public_id for wait in standing.questions}
         answers = {key: value for key, value in given.items() if key in asked}
         if run.status is RunStatus.INTERRUPTED and asked and not answers:
-            raise ChildPaused(tuple(interrupt_of(w) for w in standing.questions))
+            raise ChildPaused(self._passed_on(standing.questions))
         command = Command(answers=answers)
         reopen(self.store, standing, command, child.config, digest=child.digest)
+
+    def _passed_on(self, waits: Iterable[WaitRecord]) -> tuple[Interrupt, ...]:
+        now = self.store.now()
+        return tuple(passed_on(wait, now) for wait in waits)
 
     def _require_due(self, run: RunRecord) -> None:
         if run.wake_at is None:
@@ -199,14 +220,17 @@ class Children:
             raise end.error
         if end.failure is not None:
             raise end.failure.error(
-                run_id=run.id, thread_id=run.thread_id, execution=execution
+                run_id=run.id,
+                thread_id=run.thread_id,
+                checkpoint_id=execution.checkpoint_id,
+                execution=execution,
             )
         if end.status is RunStatus.COMPLETED:
-            self._tell(child, run)
+            self._tell(child, execution)
             return execution
         if end.status is RunStatus.INTERRUPTED:
-            self._tell(child, run)
-            raise ChildPaused(tuple(execution.interrupts))
+            self._tell(child, execution)
+            raise ChildPaused(self._passed_on(self._open_waits(end)))
         waiting = self.store.find_run(run.id)
         if waiting is not None and waiting.status is RunStatus.WAITING:
             self._require_due(waiting)
@@ -217,10 +241,6 @@ class Children:
         self, child: CompiledGraph, run: RunRecord, end: DriveEnd
     ) -> GraphExecution:
         position = end.position
-        waits: list[WaitRecord] = []
-        if end.status is RunStatus.INTERRUPTED and position is not None:
-            position.reload_waits(self.store)
-            waits = position.all_open()
         return GraphExecution(
             state=position.state if position else None,
             run_id=run.id,
@@ -232,16 +252,21 @@ class Children:
             checkpoint_id=position.head_id if position else run.head_id,
             steps=end.steps,
             visited=end.visited,
-            interrupts=[interrupt_of(wait) for wait in waits],
+            interrupts=[interrupt_of(wait) for wait in self._open_waits(end)],
             child_runs=end.child_runs,
             output=end.output,
         )
 
+    def _open_waits(self, end: DriveEnd) -> list[WaitRecord]:
+        if end.status is not RunStatus.INTERRUPTED or end.position is None:
+            return []
+        end.position.reload_waits(self.store)
+        return end.position.all_open()
+
     def _remembered(self, child: CompiledGraph, run: RunRecord) -> GraphExecution:
         """The end of a call that finished in an earlier attempt of the handler."""
         position = load_position(self.store, child.blueprint, run)
-        self._tell(child, run)
-        return GraphExecution(
+        execution = GraphExecution(
             state=position.state,
             run_id=run.id,
             graph_id=run.graph_id,
@@ -253,18 +278,20 @@ class Children:
             steps=run.steps,
             output=run.output,
         )
+        self._tell(child, execution)
+        return execution
 
-    def _tell(self, child: CompiledGraph, run: RunRecord) -> None:
-        with self._lock:
-            self.told.append(
-                ChildRun(
-                    node=self.node_id,
-                    graph_id=child.graph_id,
-                    run_id=run.id,
-                    root_run_id=run.root_run_id,
-                    namespace=child.config.namespace,
-                )
+    def _tell(self, child: CompiledGraph, execution: GraphExecution) -> None:
+        self.told.tell(
+            ChildRun(
+                node=self.node_id,
+                graph_id=child.graph_id,
+                run_id=execution.run_id,
+                root_run_id=execution.root_run_id,
+                namespace=child.config.namespace,
+                checkpoint_id=execution.checkpoint_id,
             )
+        )
 
     def _last_call(self) -> RunRecord | None:
         """The newest call of this node that came to its end."""
@@ -290,6 +317,24 @@ class Children:
         given = child.blueprint.fold.codec.validate(state)
         chosen = {name: getattr(given, name) for name in given.model_fields_set}
         return kept.model_copy(update=chosen)
+
+
+def _require_same_graph(child: CompiledGraph, run: RunRecord) -> None:
+    """A call goes on with its own run: the n-th call must call the same graph."""
+    if run.graph_id != child.graph_id:
+        raise RunError(
+            f"call {run.namespace[-1]!r} ran graph {run.graph_id!r} before and now runs "
+            f"{child.graph_id!r}; let a handler call its graphs in one order"
+        )
+
+
+def _check_length(namespace: tuple[str, ...]) -> None:
+    length = len("/".join(namespace))
+    if length > MAXIMUM_NAMESPACE:
+        raise RunError(
+            f"graphs nest to a namespace of {length} characters, {MAXIMUM_NAMESPACE} "
+            "is the most; nest fewer levels or shorten the node ids"
+        )
 
 
 def _node_of(segment: str) -> str:

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from typing import Self
 
     from stateknot.kernel.blueprint import Blueprint
+    from stateknot.kernel.composition import GraphComposition
     from stateknot.kernel.definition import GraphDefinition
     from stateknot.kernel.retry import RetryPolicy
     from stateknot.kernel.store import Store
@@ -31,8 +32,14 @@ if TYPE_CHECKING:
 class ConfiguredGraph:
     """A graph and how it is run, without the running."""
 
-    def __init__(self, blueprint: Blueprint, config: RunConfig) -> None:
+    def __init__(
+        self,
+        blueprint: Blueprint,
+        config: RunConfig,
+        composition: GraphComposition | None = None,
+    ) -> None:
         self.blueprint, self.config = blueprint, config
+        self.composition = composition
 
     def __repr__(self) -> str:
         return f"<CompiledGraph {self.graph_id} {self.version}>"
@@ -104,4 +111,6 @@ class ConfiguredGraph:
         )
 
     def _with(self, **changes: Any) -> Self:
-        return type(self)(self.blueprint, replace(self.config, **changes))
+        return type(self)(
+            self.blueprint, replace(self.config, **changes), self.composition
+        )

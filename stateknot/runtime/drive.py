@@ -36,7 +36,7 @@ from stateknot.runtime.telling import SAVED, boundary_events, tell_outcomes
 
 if TYPE_CHECKING:
     from stateknot.kernel.blueprint import Blueprint
-    from stateknot.kernel.records import Boundary, Fence, RunRecord
+    from stateknot.kernel.records import Boundary, CheckpointDraft, Fence, RunRecord
     from stateknot.kernel.store import Store
     from stateknot.kernel.superstep import SuperstepPlan
     from stateknot.runtime.children import DriveChild
@@ -207,9 +207,7 @@ class Drive:
         is_loop = plan.source is CheckpointSource.LOOP
         status = status_behind(plan, failure)
         steps = position.steps + is_loop
-        drafted = draft_boundary(
-            plan, result, position, self.config, self.blueprint.fold
-        )
+        drafted = draft_boundary(plan, result, position, self.config, self.blueprint)
         output = next((o.output for _, o in plan.done if o.output is not UNSET), None)
         told = boundary_events(
             plan,
@@ -233,7 +231,7 @@ class Drive:
             if event.kind != SAVED:
                 self.log.pass_on(event, live_only=True)
         self.steps += is_loop
-        self._advance(position, plan, drafted.draft.id, steps)
+        self._advance(position, plan, drafted.draft, steps)
         if status is RunStatus.RUNNING:
             return None
         return self._end(status, position, failure=failure, output=output)
@@ -249,20 +247,24 @@ class Drive:
             raise
 
     def _advance(
-        self, position: Position, plan: SuperstepPlan, head_id: str, steps: int
+        self,
+        position: Position,
+        plan: SuperstepPlan,
+        draft: CheckpointDraft,
+        steps: int,
     ) -> None:
         done = {activation.id for activation, _ in plan.done}
-        position.head_id = head_id
+        position.head_id = draft.id
         position.sequence += 1
         position.step += 1
         position.steps = steps
         position.state = plan.state
-        position.pending = plan.pending
+        position.pending = draft.pending
         position.joins = plan.joins
         position.tries = {}
         position.results = {k: v for k, v in position.results.items() if k not in done}
         position.waits = {k: v for k, v in position.waits.items() if k not in done}
-        position.run = replace(position.run, head_id=head_id, steps=steps)
+        position.run = replace(position.run, head_id=draft.id, steps=steps)
 
     def _stop(self, position: Position | None, error: Exception) -> DriveEnd:
         """End the drive without a checkpoint: the last boundary stands."""

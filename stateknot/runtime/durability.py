@@ -30,7 +30,7 @@ from stateknot.kernel.vocabulary import DurabilityMode, RunStatus
 from stateknot.runtime.telling import SAVED
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     from stateknot.kernel.records import Boundary, Deferral, Fence
     from stateknot.kernel.store import Store
@@ -142,6 +142,7 @@ def _merged(held: Boundary, later: Boundary, swallowed: int) -> Boundary:
         parent_id=first.parent_id,
         delta=first.delta.then(last.delta),
         completed=(*first.completed, *last.completed),
+        metadata=_merged_metadata(first.metadata, last.metadata),
     )
     told = tuple(event for event in held.events if event.kind != SAVED)
     return replace(
@@ -162,6 +163,14 @@ def _moved(records: Sequence[Recorded], swallowed: int) -> tuple[Recorded, ...]:
     return tuple(
         replace(record, sequence=record.sequence - swallowed) for record in records
     )
+
+
+def _merged_metadata(
+    first: Mapping[str, Any], last: Mapping[str, Any]
+) -> dict[str, Any]:
+    """What the last boundary says, with the child runs of both."""
+    children = [*first.get("child_runs", ()), *last.get("child_runs", ())]
+    return {**last, "child_runs": children} if children else dict(last)
 
 
 class AsyncCommitter(Committer):

@@ -25,13 +25,14 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ChildRun:
-    """A run that a node of another run made."""
+    """A run that a node of another run made; `checkpoint_id` is where it stood then."""
 
     node: str
     graph_id: str
     run_id: str
     root_run_id: str
     namespace: tuple[str, ...] = ()
+    checkpoint_id: str | None = None
     usage: dict[str, Any] = field(default_factory=dict)
 
     def to_json(self) -> dict[str, Any]:
@@ -42,6 +43,7 @@ class ChildRun:
             "run_id": self.run_id,
             "root_run_id": self.root_run_id,
             "namespace": list(self.namespace),
+            "checkpoint_id": self.checkpoint_id,
             "usage": dict(self.usage),
         }
 
@@ -153,16 +155,23 @@ def open_questions(
     """The open questions of a checkpoint's pending activations, in active order."""
     pending = with_ids(record.pending, record.step + 1)
     places = {activation.id: i for i, activation in enumerate(pending)}
+    places |= {name: i for i, a in enumerate(pending) for name in a.after}
     mine = [
         wait
         for wait in waits
-        if wait.activation_id in places
+        if (wait.activation_id in places or wait.public_id in places)
         and wait.kind == WaitKind.INTERRUPT
         and wait.status == WaitStatus.OPEN
         and wait.sequence <= record.sequence
         and (wait.lineage == record.lineage or wait.sequence == record.sequence)
     ]
-    return sorted(mine, key=lambda wait: (places[wait.activation_id], wait.position))
+    return sorted(mine, key=lambda wait: (_place(wait, places), wait.position))
+
+
+def _place(wait: WaitRecord, places: dict[str, int]) -> int:
+    """The place of the activation that asked, or that waits for the answer."""
+    asking = places.get(wait.activation_id)
+    return places[wait.public_id] if asking is None else asking
 
 
 def _root_frame(record: CheckpointRecord) -> dict[str, Any]:

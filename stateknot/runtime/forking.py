@@ -46,6 +46,25 @@ def fork_children(
             _fork_child(store, child, forked, segment, new_id)
 
 
+def copied_checkpoint(
+    record: CheckpointRecord, *, id: str, sequence: int, namespace: Namespace
+) -> CheckpointDraft:
+    """The record that begins a fork's lineage: it holds the whole state."""
+    return CheckpointDraft(
+        id=id,
+        sequence=sequence,
+        lineage=sequence,
+        parent_id=None,
+        step=record.step,
+        source=CheckpointSource.FORK,
+        delta=StateDelta(changes=dict(record.values)),
+        pending=record.pending,
+        joins=record.joins,
+        metadata={**record.metadata, "forked_from": record.id},
+        namespace=namespace,
+    )
+
+
 def _segment(activation: str, lineage: int, call: str) -> str:
     """The namespace segment of a call in the fork's lineage. See `children.py`."""
     name = activation if lineage == 0 else f"{activation}@{lineage}"
@@ -63,7 +82,7 @@ def _fork_child(
     if record is None:
         return
     namespace: Namespace = (*parent.namespace, segment)
-    run_id, record_id = new_id(), new_id()
+    run_id = new_id()
     sequence = store.last_sequence(parent.thread_id, namespace) + 1
     # The parent's question names the child's by its public id.
     branch = carry_over(
@@ -75,18 +94,8 @@ def _fork_child(
         new_id=new_id,
         keep_public_ids=True,
     )
-    draft = CheckpointDraft(
-        id=record_id,
-        sequence=sequence,
-        lineage=sequence,
-        parent_id=None,
-        step=record.step,
-        source=CheckpointSource.FORK,
-        delta=StateDelta(changes=dict(record.values)),
-        pending=record.pending,
-        joins=record.joins,
-        metadata={**record.metadata, "forked_from": record.id},
-        namespace=namespace,
+    draft = copied_checkpoint(
+        record, id=new_id(), sequence=sequence, namespace=namespace
     )
     admission = Admission(
         run_id=run_id,
@@ -95,7 +104,7 @@ def _fork_child(
         graph_version="",
         digest=child.digest,
         definition={},
-        checkpoint_id=record_id,
+        checkpoint_id=draft.id,
         delta=draft.delta,
         pending=record.pending,
         actor=parent.actor,

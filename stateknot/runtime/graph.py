@@ -14,6 +14,7 @@ from stateknot.errors import NodeFailedError, ResumeError, RunError
 from stateknot.kernel.blueprint_definition import define
 from stateknot.kernel.builder import BlueprintBuilder
 from stateknot.kernel.commands import Command, ResumeTarget
+from stateknot.kernel.composition import GraphComposition
 from stateknot.kernel.records import Fence
 from stateknot.kernel.vocabulary import RunStatus
 from stateknot.runtime.admission import (
@@ -23,6 +24,7 @@ from stateknot.runtime.admission import (
     reopen,
 )
 from stateknot.runtime.children import current_children
+from stateknot.runtime.composed import compose, from_definition
 from stateknot.runtime.config import RunConfig
 from stateknot.runtime.driving import drive_claimed
 from stateknot.runtime.events import EventLog
@@ -32,9 +34,13 @@ from stateknot.runtime.memory import MemoryCheckpointer
 from stateknot.runtime.thread_api import ThreadApi
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Mapping, Sequence
+    from typing import Self
+
+    from pydantic import BaseModel
 
     from stateknot.kernel.commands import GraphInput
+    from stateknot.kernel.definition import GraphDefinition
     from stateknot.kernel.records import RunRecord
     from stateknot.kernel.store import Store
     from stateknot.runtime.drive import DriveEnd
@@ -45,13 +51,38 @@ class GraphBuilder(BlueprintBuilder):
 
     def compile(self) -> CompiledGraph:
         """The graph, ready to run. Raises the first GraphError; all are in `issues`."""
-        graph = CompiledGraph(self.blueprint(), RunConfig())
-        define(graph.blueprint, current_owner())
-        return graph
+        blueprint = self.blueprint()
+        if self.calls:
+            blueprint, composition = compose(blueprint, self.calls, current_owner())
+            return CompiledGraph(blueprint, RunConfig(), composition)
+        define(blueprint, current_owner())
+        return CompiledGraph(blueprint, RunConfig())
 
 
 class CompiledGraph(ThreadApi):
     """A graph and how it is run; every `with_*` returns a changed copy."""
+
+    @classmethod
+    def from_definition(
+        cls,
+        definition_or_composition: GraphDefinition | GraphComposition,
+        *,
+        handlers: Mapping[Any, Callable[..., Any]],
+        state: type[BaseModel],
+        update: type[BaseModel] | None = None,
+        reducer: Callable[[Any, Any], Any] | None = None,
+    ) -> Self:
+        """Make a closed definition or a composition runnable.
+
+        `handlers` are keyed by node id; those of composed nodes by generated id, by the
+        pair of call-site and template node, or by the template's node id.
+        """
+        given = definition_or_composition
+        blueprint = from_definition(
+            given, handlers=handlers, state=state, update=update, reducer=reducer
+        )
+        composition = given if isinstance(given, GraphComposition) else None
+        return cls(blueprint, RunConfig(), composition)
 
     def run(self, state: Any) -> GraphExecution:
         """Run from START in this process, on a new thread."""

@@ -30,12 +30,8 @@ from stateknot.kernel.result_codec import encode_result
 from stateknot.kernel.retry import decide_retry
 from stateknot.kernel.vocabulary import UNSET, AttemptStatus
 from stateknot.runtime.calling import call
-from stateknot.runtime.children import (
-    ChildDeferred,
-    ChildPaused,
-    Children,
-    current_children,
-)
+from stateknot.runtime.child_stops import ChildDeferred, ChildPaused, find_stop
+from stateknot.runtime.children import Children, ToldRuns, current_children
 from stateknot.runtime.context import Fork, NodeContext, deliver_answers
 
 if TYPE_CHECKING:
@@ -87,17 +83,15 @@ class NodeRunner:
             started = self.config.clock.now()
             try:
                 result = self._call(spec, position, context)
-                outcome = read_result(activation.node, result)
+                outcome = self._read(activation.node, result)
             except LeaseError:
                 raise
-            except ChildPaused as paused:
-                outcome = Asked(interrupts=paused.interrupts)
-                return self._ended(position, activation, context, started, outcome)
-            except ChildDeferred as deferred:
-                outcome = Asked(interrupts=())
-                ran = self._ended(position, activation, context, started, outcome)
-                delay = deferred.delay_seconds
-                return replace(ran, outcome=Deferred(delay_seconds=delay))
+            except (ChildPaused, ChildDeferred, BaseExceptionGroup) as ended:
+                stop = find_stop(ended)
+                if stop is None:
+                    error = ended
+                else:
+                    return self._stopped(position, activation, context, started, stop)
             except Exception as error:  # noqa: BLE001 - the boundary of author's code
                 # The decision first: a predicate that fails leaves its note there.
                 retry = self._retry_delay(spec, context.attempt, error)
@@ -109,6 +103,13 @@ class NodeRunner:
                 self._schedule_retry(position, failed, context, retry)
             else:
                 return self._ended(position, activation, context, started, outcome)
+
+    def _read(self, node_id: str, result: Any) -> Completed | Asked:
+        """Understand a result; a node with `wait_to` completes into its questions."""
+        outcome = read_result(node_id, result)
+        if isinstance(outcome, Asked) and node_id in self.blueprint.wait_to:
+            return Completed(asks=outcome.interrupts)
+        return outcome
 
     def context(
         self, position: Position, activation: Activation, fork: Fork | None
@@ -148,6 +149,7 @@ class NodeRunner:
         An earlier attempt may have changed those that it got.
         """
         is_sent = activation.arg is not UNSET
+        context.source = self.blueprint.nodes[activation.node].source
         context.send_arg = copy_value(activation.arg) if is_sent else None
         answers = position.answered_waits(activation.id)
         deliver_answers(

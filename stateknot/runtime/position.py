@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from stateknot.errors import CheckpointError
+from stateknot.kernel.routing import with_ids
 from stateknot.kernel.vocabulary import WaitKind, WaitStatus
 
 if TYPE_CHECKING:
@@ -50,12 +51,13 @@ class Position:
 
     def open_timers(self) -> list[WaitRecord]:
         """The timers that were set and not closed since."""
-        return [
-            wait
+        found = {
+            wait.id: wait
             for waits in self.waits.values()
             for wait in waits
             if wait.kind is WaitKind.TIMER and wait.status is WaitStatus.OPEN
-        ]
+        }
+        return list(found.values())
 
     def open_waits(self, activation_id: str) -> list[WaitRecord]:
         """The questions of an activation that have no answer yet."""
@@ -70,14 +72,23 @@ class Position:
 
     def all_open(self) -> list[WaitRecord]:
         """Every open question of the pending activations, in active order."""
-        return [w for a in self.pending for w in self.open_waits(a.id)]
+        pending = with_ids(self.pending, self.step + 1)
+        found = {w.id: w for a in pending for w in self.open_waits(a.id)}
+        return list(found.values())
 
     def reload_waits(self, store: Store) -> None:
         """Read the questions and answers again."""
         self.waits = {}
+        by_public_id: dict[str, WaitRecord] = {}
         for wait in store.list_waits(self.run.thread_id, self.run.namespace):
             if wait.lineage == self.lineage:
                 self.waits.setdefault(wait.activation_id, []).append(wait)
+                by_public_id[wait.public_id] = wait
+        for activation in with_ids(self.pending, self.step + 1):
+            for public_id in activation.after:
+                if public_id in by_public_id:
+                    gate = by_public_id[public_id]
+                    self.waits.setdefault(activation.id, []).append(gate)
 
 
 def load_position(store: Store, blueprint: Blueprint, run: RunRecord) -> Position:

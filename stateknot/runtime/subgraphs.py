@@ -53,7 +53,8 @@ class SubgraphHandler:
         )
         if self.from_child is not None:
             return self.from_child(state, execution.state)
-        return changes_between(state, execution.state, self.graph)
+        began = children.given_to(self.graph, execution)
+        return changes_between(began, execution.state, self.graph)
 
 
 def required_children() -> Children:
@@ -85,6 +86,8 @@ def changes_between(
             update[name] = new
         elif reducer.accumulates and isinstance(old, list) and new[: len(old)] == old:
             update[name] = new[len(old) :]
+        elif reducer.accumulates and isinstance(old, (set, frozenset)) and old <= new:
+            update[name] = new - old
         elif reducer.identity == "add" and isinstance(new, (int, float)):
             update[name] = new - (old or 0)
         else:

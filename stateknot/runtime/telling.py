@@ -8,6 +8,7 @@ from stateknot.kernel.records import Event
 from stateknot.kernel.vocabulary import CheckpointSource, RunStatus
 
 if TYPE_CHECKING:
+    from stateknot.kernel.commands import Interrupt
     from stateknot.kernel.failure import NodeFailure
     from stateknot.kernel.outcome import Asked
     from stateknot.kernel.records import Activation
@@ -26,6 +27,8 @@ def tell_outcomes(log: EventLog, plan: SuperstepPlan, step: int) -> list[str]:
         if outcome.update is not None:
             log.tell("state.updated", step=step, node=activation.node)
         log.tell("node.completed", step=step, node=activation.node)
+        for question in outcome.asks:
+            _tell_question(log, activation, question, step)
     if plan.failure is not None:
         text = f"{plan.failure.error_type}: {plan.failure.message}"[:_LONGEST_TEXT]
         log.tell("node.failed", step=step, node=plan.failure.node_id, error=text)
@@ -44,9 +47,15 @@ def _tell_asked(
     if asked.is_open:
         return []
     for question in asked.interrupts:
-        node = question.node or activation.node
-        log.tell("interrupt.emitted", step=step, node=node, key=question.key)
+        _tell_question(log, activation, question, step)
     return [activation.node]
+
+
+def _tell_question(
+    log: EventLog, activation: Activation, question: Interrupt, step: int
+) -> None:
+    node = question.node or activation.node
+    log.tell("interrupt.emitted", step=step, node=node, key=question.key)
 
 
 def boundary_events(

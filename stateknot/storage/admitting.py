@@ -13,7 +13,7 @@ from django.db import IntegrityError, transaction
 from uuid_utils.compat import uuid7
 
 from stateknot.errors import ThreadBusyError
-from stateknot.kernel.lifecycle import require_same_graph, require_key
+from stateknot.kernel.lifecycle import require_key, require_same_graph
 from stateknot.kernel.profile import encode
 from stateknot.kernel.records import CheckpointDraft, Event
 from stateknot.kernel.vocabulary import CheckpointSource, RunStatus, WaitStatus
@@ -163,6 +163,9 @@ def _revision(admission: Admission, using: str) -> GraphRevision:
             "graph_id": admission.graph_id,
             "version": admission.graph_version,
             "definition": encode(dict(admission.definition)),
+            "source_map": encode(dict(admission.source_map))
+            if admission.source_map
+            else None,
         },
     )
     return revision

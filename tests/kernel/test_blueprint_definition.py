@@ -90,9 +90,9 @@ def closed() -> Blueprint:
     )
 
 
-def reference(role: str, model: type[BaseModel] = Order) -> Any:
+def reference(model: type[BaseModel] = Order) -> Any:
     return schema_reference(
-        model, id=f"https://example.com/schemas/shop.order/{role}", version="1.0.0"
+        model, id=f"https://example.com/schemas/{model.__name__}", version="1.0.0"
     )
 
 
@@ -105,10 +105,10 @@ def test_closed_graph_has_the_bytes_of_the_closed_form() -> None:
             "owner": {"issuer": "https://example.com", "subject": "tests"},
             "capability": {"name": "shop.order", "version": "1.0.0"},
         },
-        input_schema=reference("state"),
-        state_schema=reference("state"),
-        update_schema=reference("state"),
-        output_schema=reference("state"),
+        input_schema=reference(),
+        state_schema=reference(),
+        update_schema=reference(),
+        output_schema=reference(),
         reducer=reducer,
         entry_nodes=["a"],
         nodes=[

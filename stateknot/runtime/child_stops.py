@@ -1,0 +1,82 @@
+"""How a child run that asks or waits ends the handler that called it.
+
+`children.py` raises these; the node runner turns them into the parent's own question
+(`Asked`) or wait (`Deferred`). See Note [How a child stops its parent].
+
+Note [How a child stops its parent]
+~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~
+A child that asks a question cannot be waited for: the handler that called it is ended
+in the middle, by an exception that is no `Exception`, so that a broad `except` in
+author's code does not swallow the question. The node runner turns it into the parent's
+own question or wait. When the answer comes, the handler runs again from its start;
+calls that finished are remembered, the one that asked goes on. A task group wraps the
+exceptions of its tasks, so groups are looked through.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import timedelta
+from typing import TYPE_CHECKING
+
+from stateknot.kernel.outcome import Asked, Deferred
+from stateknot.runtime.execution import interrupt_of
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from datetime import datetime
+
+    from stateknot.kernel.commands import Interrupt
+    from stateknot.kernel.records import WaitRecord
+
+
+class ChildPaused(BaseException):
+    """Ends a handler whose child asked; carries the child's open questions."""
+
+    def __init__(self, interrupts: tuple[Interrupt, ...]) -> None:
+        super().__init__("a child graph waits for answers")
+        self.interrupts = interrupts
+
+
+class ChildDeferred(BaseException):
+    """Ends a handler whose child waits; carries for how many seconds."""
+
+    def __init__(self, delay_seconds: float) -> None:
+        super().__init__("a child graph waits for a time")
+        self.delay_seconds = delay_seconds
+
+
+def passed_on(wait: WaitRecord, now: datetime) -> Interrupt:
+    """A child's question as its parent asks it, with what is left of its deadline."""
+    question = interrupt_of(wait)
+    if wait.due_at is None:
+        return question
+    return replace(question, expires_in=max(wait.due_at - now, timedelta(0)))
+
+
+def find_stop(error: BaseException) -> Asked | Deferred | None:
+    """What the children that ended a handler make of it; None if something else did.
+
+    Questions come before waits: an answer may come earlier than a due time.
+    """
+    stops = list(_leaves(error))
+    questions: list[Interrupt] = []
+    delays: list[float] = []
+    for stop in stops:
+        if isinstance(stop, ChildPaused):
+            questions += stop.interrupts
+        elif isinstance(stop, ChildDeferred):
+            delays.append(stop.delay_seconds)
+        else:
+            return None
+    if questions:
+        return Asked(interrupts=tuple(questions))
+    return Deferred(delay_seconds=min(delays))
+
+
+def _leaves(error: BaseException) -> Iterator[BaseException]:
+    if isinstance(error, BaseExceptionGroup):
+        for inner in error.exceptions:
+            yield from _leaves(inner)
+    else:
+        yield error
