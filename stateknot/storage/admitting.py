@@ -71,12 +71,21 @@ def _thread(admission: Admission, using: str) -> Thread:
 
 
 def _previous(thread: Thread, admission: Admission, using: str) -> Run | None:
+    """The newest run of the thread, locked, or None.
+
+    Its last boundary, or another start, may be about to commit: the new run stands
+    behind what that leaves. Whoever waits here looks again at what is newest.
+    """
     runs = Run.objects.using(using).filter(
         thread=thread, namespace=join_namespace(admission.namespace)
     )
-    if admission.namespace:
-        return runs.order_by("-created_at", "-id").first()
-    return runs.filter(current_of=thread).first()
+    if not admission.namespace:
+        runs = runs.filter(current_of=thread)
+    newest = runs.order_by("-created_at", "-id")
+    while True:
+        locked = newest.select_for_update(of=("self",)).first()
+        if locked is None or locked == newest.first():
+            return locked
 
 
 def _next_sequence(thread: Thread, admission: Admission, using: str) -> int:
