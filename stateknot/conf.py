@@ -36,6 +36,9 @@ class EngineSettings(pydantic.BaseModel):
     """How long a wake-up may take before the sweep sends another."""
     sweep_batch: int = pydantic.Field(default=500, ge=1)
     """Runs that one sweep wakes at most."""
+    prepared_statements: bool = True
+    """Prepare the boundary's statement on PostgreSQL; off behind a pooler that shares
+    connections between transactions."""
     issuer: str = "https://stateknot.local"
     """The https URI that this project's graph identities belong to."""
     subject: str = "default"

@@ -216,16 +216,17 @@ class MemoryStore:
 
     def commit(self, fence: Fence, boundary: Boundary) -> None:
         """See the port."""
-        run = self._held(fence)
-        thread = self._threads[run.record.thread_id]
-        thread.append(run.record.id, boundary.checkpoint, self.now())
-        run.record_attempts(boundary.attempts)
-        run.fold_attempts(boundary.folded_attempts)
-        thread.add_waits(run.record, boundary.waits, self.now())
-        thread.set_waits(boundary.delivered_waits, WaitStatus.DELIVERED)
-        thread.set_waits(boundary.closed_waits, WaitStatus.CLOSED)
-        run.note(boundary.events, self.now(), boundary.checkpoint.id)
-        run.advance(boundary, self.now(), thread.last_timer(run.record))
+        with self.atomic():
+            run = self._held(fence)
+            thread = self._threads[run.record.thread_id]
+            thread.append(run.record.id, boundary.checkpoint, self.now())
+            run.record_attempts(boundary.attempts)
+            run.fold_attempts(boundary.folded_attempts)
+            thread.add_waits(run.record, boundary.waits, self.now())
+            thread.set_waits(boundary.delivered_waits, WaitStatus.DELIVERED)
+            thread.set_waits(boundary.closed_waits, WaitStatus.CLOSED)
+            run.note(boundary.events, self.now(), boundary.checkpoint.id)
+            run.advance(boundary, self.now(), thread.last_timer(run.record))
 
     def record_attempts(
         self, fence: Fence, attempts: Sequence[AttemptRecord], events: Sequence[Event]

@@ -153,7 +153,7 @@ class Store(Protocol):
         ...
 
     def commit(self, fence: Fence, boundary: Boundary) -> None:
-        """Store a boundary and move the head, in one transaction.
+        """Store a boundary and move the head, in one transaction of its own.
 
         A boundary whose status is not `running` also gives the lease back.
         """

@@ -75,8 +75,7 @@ class Committer:
 
     def _write(self, boundary: Boundary) -> None:
         """Store a boundary; only then is it told live that it is saved."""
-        with self.store.atomic():
-            self.store.commit(self.fence, boundary)
+        self.store.commit(self.fence, boundary)
         for event in boundary.events:
             if event.kind == SAVED:
                 self.log.pass_on(event, live_only=True)

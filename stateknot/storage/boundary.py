@@ -1,9 +1,9 @@
 """Committing a boundary: the one write of every superstep.
 
-`commit_boundary` is at most four statements for a sequential superstep: the run (with
-the fence in it), the checkpoint, the attempts, the journal. What the next boundary
-needs to know of this one (`Tip`) is remembered, so that nothing is read in between. See
-Note [The fence is in the statement].
+`commit_boundary` writes a superstep with at most four statements: the run (with the
+fence in it), the checkpoint, the attempts, the journal; on PostgreSQL with one. What
+the next boundary needs to know of this one (`Tip`) is remembered, so that nothing is
+read in between. See Note [The fence is in the statement].
 
 Note [The fence is in the statement]
 ~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~
@@ -22,6 +22,7 @@ from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 from uuid import UUID
 
+from django.db import transaction
 from django.db.models import F, Max
 from django.db.models.functions import Now
 
@@ -29,6 +30,14 @@ from stateknot.errors import LeaseError
 from stateknot.kernel.profile import decode, encode
 from stateknot.kernel.vocabulary import RunStatus, WaitKind, WaitStatus
 from stateknot.models import Checkpoint, NodeAttempt, Run, Wait
+from stateknot.storage.boundary_sql import (
+    HELD,
+    MOVED,
+    BoundaryRows,
+    insert_rows,
+    is_one_statement,
+    write_rows,
+)
 from stateknot.storage.deltas import Places, chain_digest, encode_row, places_of
 from stateknot.storage.journal import JournalHead, journal_row, load_journal_head
 from stateknot.storage.rows import attempt_row, join_namespace, wait_row
@@ -117,34 +126,106 @@ def checkpoint_row(
 def commit_boundary(
     fence: Fence, boundary: Boundary, *, tips: TipCache, using: str
 ) -> None:
-    """Store a boundary under its fence and move the head.
+    """Store a boundary under its fence and move the head, in one transaction.
 
-    Transaction: the caller's. Locks: the run's row, by updating it. Raises LeaseError
-    when another epoch holds the run.
+    Locks: the run's row, by updating it. Raises LeaseError when another epoch holds the
+    run.
     """
-    parent_id = boundary.checkpoint.parent_id
-    tip = tips.find(fence.run_id, parent_id)
-    if tip is None or not _update_run(fence, boundary, tip, using):
-        run = _held_run(fence, using)
-        tip = load_tip(run, parent_id, using)
-        if not _update_run(fence, boundary, tip, using):
-            raise LeaseError(fence.run_id, fence.epoch)
+    tip = tips.find(fence.run_id, boundary.checkpoint.parent_id)
     tips.forget(fence.run_id)
-    run_id = UUID(fence.run_id)
-    row, next_tip = checkpoint_row(boundary.checkpoint, tip, run_id)
-    row.save(using=using, force_insert=True)
-    if boundary.attempts:
-        rows = [attempt_row(fence.run_id, attempt) for attempt in boundary.attempts]
-        NodeAttempt.objects.using(using).bulk_create(rows)
-    if boundary.events:
+    if tip is not None and is_hot(boundary) and is_one_statement(using):
+        written = _drafted(fence, boundary, tip)
+        if write_rows(written.rows, using):
+            tips.keep(fence.run_id, written.tip)
+            return
+        tip = None
+    with transaction.atomic(using=using):
+        tips.keep(fence.run_id, _commit_here(fence, boundary, tip, using))
+
+
+def is_hot(boundary: Boundary) -> bool:
+    """Whether a boundary only adds rows and moves the head, as most do."""
+    touches_more = (
+        boundary.folded_attempts
+        or boundary.waits
+        or boundary.closed_waits
+        or boundary.delivered_waits
+    )
+    return boundary.status is RunStatus.RUNNING and not touches_more
+
+
+def _commit_here(fence: Fence, boundary: Boundary, tip: Tip | None, using: str) -> Tip:
+    """Commit inside the caller's transaction; gives the tip behind the boundary."""
+    written = _drafted(fence, boundary, tip) if tip is not None else None
+    if written is None or not _write(fence, boundary, written.rows, using):
+        run = _held_run(fence, using)
+        tip = load_tip(run, boundary.checkpoint.parent_id, using)
+        written = _drafted(fence, boundary, tip)
+        if not _write(fence, boundary, written.rows, using):
+            raise LeaseError(fence.run_id, fence.epoch)
+    return written.tip
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Drafted:
+    """The rows of a boundary on top of a tip, and the tip behind them."""
+
+    rows: BoundaryRows
+    tip: Tip
+
+
+def _drafted(fence: Fence, boundary: Boundary, tip: Tip) -> _Drafted:
+    run_id, draft = UUID(fence.run_id), boundary.checkpoint
+    checkpoint, next_tip = checkpoint_row(draft, tip, run_id)
+    entry, count = None, len(boundary.events)
+    if count:
         entry = journal_row(
-            run_id, tip.journal, boundary.events, checkpoint_id=boundary.checkpoint.id
+            run_id, tip.journal, boundary.events, checkpoint_id=draft.id
         )
-        entry.save(using=using, force_insert=True)
-        journal = tip.journal.after(len(boundary.events), bytes(entry.digest))
+        journal = tip.journal.after(count, bytes(entry.digest))
         next_tip = replace(next_tip, journal=journal)
+    rows = BoundaryRows(
+        moved=(
+            checkpoint.id,
+            draft.sequence,
+            draft.lineage,
+            boundary.steps,
+            next_tip.journal.number,
+            next_tip.journal.events,
+        ),
+        active_seconds=boundary.active_seconds,
+        held=(run_id, fence.epoch, fence.holder, tip.journal.number),
+        checkpoint=checkpoint,
+        attempts=[attempt_row(fence.run_id, item) for item in boundary.attempts],
+        entry=entry,
+    )
+    return _Drafted(rows=rows, tip=next_tip)
+
+
+def _write(fence: Fence, boundary: Boundary, rows: BoundaryRows, using: str) -> bool:
+    """Write the rows, and what a boundary that is not hot changes beyond them."""
+    if boundary.status is RunStatus.RUNNING:
+        if not write_rows(rows, using):
+            return False
+    elif _rest(rows, boundary, using):
+        insert_rows(rows, using)
+    else:
+        return False
     _close_and_ask(fence, boundary, using)
-    tips.keep(fence.run_id, next_tip)
+    return True
+
+
+def _rest(rows: BoundaryRows, boundary: Boundary, using: str) -> bool:
+    """Move the run to where it rests, under its fence; False when that met no run."""
+    changes = {
+        **dict(zip(MOVED, rows.moved, strict=True)),
+        "active_seconds": F("active_seconds") + rows.active_seconds,
+        **resting_changes(boundary.status, boundary.error),
+    }
+    if boundary.output is not None:
+        changes["output"] = encode(boundary.output)
+    held = Run.objects.using(using).filter(**dict(zip(HELD, rows.held, strict=True)))
+    return bool(held.update(**changes))
 
 
 def _held_run(fence: Fence, using: str) -> Run:
@@ -157,35 +238,6 @@ def _held_run(fence: Fence, using: str) -> Run:
     if run is None:
         raise LeaseError(fence.run_id, fence.epoch)
     return run
-
-
-def _update_run(fence: Fence, boundary: Boundary, tip: Tip, using: str) -> bool:
-    draft = boundary.checkpoint
-    events = len(boundary.events)
-    changes: dict[str, Any] = {
-        "head_id": draft.id,
-        "sequence": draft.sequence,
-        "lineage": draft.lineage,
-        "steps": boundary.steps,
-        "next_journal": tip.journal.number + (events > 0),
-        "event_count": tip.journal.events + events,
-        "active_seconds": F("active_seconds") + boundary.active_seconds,
-    }
-    if boundary.status is not RunStatus.RUNNING:
-        changes |= resting_changes(boundary.status, boundary.error)
-        if boundary.output is not None:
-            changes["output"] = encode(boundary.output)
-    updated = (
-        Run.objects.using(using)
-        .filter(
-            id=fence.run_id,
-            epoch=fence.epoch,
-            holder=fence.holder,
-            next_journal=tip.journal.number,
-        )
-        .update(**changes)
-    )
-    return bool(updated)
 
 
 def resting_changes(status: RunStatus, error: Any) -> dict[str, Any]:

@@ -1,0 +1,192 @@
+"""The SQL of a boundary's commit: the one place that goes past the ORM.
+
+A superstep is one write, and the ORM's share of it is larger than the database's. On
+PostgreSQL it is one prepared statement with the fence in it, which needs no BEGIN and
+no COMMIT of its own; elsewhere it is one statement a table. Columns and their types
+come from the models, so there is no second truth about them, and every value is a
+parameter. `boundary.py` builds the rows.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any
+
+from django.db import connections
+
+from stateknot.conf import get_settings
+from stateknot.models import Checkpoint, JournalEvent, NodeAttempt, Run
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from django.db.backends.base.base import BaseDatabaseWrapper
+    from django.db.models import Field, Model
+
+_BY_DATABASE = frozenset({"created_at", "recorded_at"})
+_MOST_ATTEMPTS = 64
+MOVED = ("head_id", "sequence", "lineage", "steps", "next_journal", "event_count")
+HELD = ("id", "epoch", "holder", "next_journal")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BoundaryRows:
+    """What a hot boundary writes: the run's move under its fence, and the new rows.
+
+    `moved` has the values of the columns in `MOVED`, `held` those of `HELD`.
+    """
+
+    moved: tuple[Any, ...]
+    active_seconds: float
+    held: tuple[Any, ...]
+    checkpoint: Checkpoint
+    attempts: Sequence[NodeAttempt]
+    entry: JournalEvent | None
+
+
+def is_one_statement(using: str) -> bool:
+    """Whether a boundary on this database is one statement, and so its own transaction.
+
+    Inside a transaction it is written like the rest of it.
+    """
+    connection = connections[using]
+    return connection.vendor == "postgresql" and not connection.in_atomic_block
+
+
+def write_rows(rows: BoundaryRows, using: str) -> bool:
+    """Write a hot boundary; False when the fence or the journal number met no run."""
+    connection = connections[using]
+    if connection.vendor == "postgresql" and len(rows.attempts) <= _MOST_ATTEMPTS:
+        return _write_at_once(rows, connection)
+    return _write_each(rows, connection)
+
+
+def _write_at_once(rows: BoundaryRows, connection: BaseDatabaseWrapper) -> bool:
+    text = _one_statement(connection.alias, len(rows.attempts), rows.entry is not None)
+    values = [*_run_values(rows, connection), *_values(rows.checkpoint, connection)]
+    for attempt in rows.attempts:
+        values += _values(attempt, connection)
+    if rows.entry is not None:
+        values += _values(rows.entry, connection)
+    with _cursor(connection) as cursor:
+        cursor.execute(text, values)
+        (held,) = cursor.fetchone()
+    return bool(held)
+
+
+def _write_each(rows: BoundaryRows, connection: BaseDatabaseWrapper) -> bool:
+    with connection.cursor() as cursor:
+        cursor.execute(_update(connection.alias), _run_values(rows, connection))
+        if not cursor.rowcount:
+            return False
+    insert_rows(rows, connection.alias)
+    return True
+
+
+def insert_rows(rows: BoundaryRows, using: str) -> None:
+    """Write the new rows of a boundary whose run was moved already."""
+    connection = connections[using]
+    with connection.cursor() as cursor:
+        _insert(cursor, [rows.checkpoint], connection)
+        if rows.attempts:
+            _insert(cursor, rows.attempts, connection)
+        if rows.entry is not None:
+            _insert(cursor, [rows.entry], connection)
+
+
+def _insert(
+    cursor: Any, rows: Sequence[Model], connection: BaseDatabaseWrapper
+) -> None:
+    model = type(rows[0])
+    row = f"({', '.join(['%s'] * len(_fields(model)))})"
+    text = f"{_into(model)} VALUES {', '.join([row] * len(rows))}"
+    cursor.execute(text, [v for item in rows for v in _values(item, connection)])
+
+
+@lru_cache
+def _fields(model: type[Model]) -> tuple[Field[Any, Any], ...]:
+    """The columns that a row is written with; the database fills in the others."""
+    return tuple(
+        field for field in model._meta.concrete_fields if field.name not in _BY_DATABASE
+    )
+
+
+def _values(row: Model, connection: BaseDatabaseWrapper) -> list[Any]:
+    return [
+        field.get_db_prep_save(getattr(row, field.attname), connection)
+        for field in _fields(type(row))
+    ]
+
+
+def _run_values(rows: BoundaryRows, connection: BaseDatabaseWrapper) -> list[Any]:
+    fields = {field.attname: field for field in Run._meta.concrete_fields}
+    moved = zip(MOVED, rows.moved, strict=True)
+    held = zip(HELD, rows.held, strict=True)
+    return [
+        *(fields[name].get_db_prep_save(value, connection) for name, value in moved),
+        rows.active_seconds,
+        *(fields[name].get_db_prep_save(value, connection) for name, value in held),
+    ]
+
+
+@lru_cache
+def _into(model: type[Model]) -> str:
+    columns = ", ".join(f'"{field.column}"' for field in _fields(model))
+    return f'INSERT INTO "{model._meta.db_table}" ({columns})'
+
+
+@lru_cache
+def _update(alias: str) -> str:
+    """The run's move. On PostgreSQL each value says its type, as `_typed` does."""
+    fields = {field.attname: field for field in Run._meta.concrete_fields}
+    sets = ", ".join(f'"{name}" = {_typed(fields[name], alias)}' for name in MOVED)
+    active = _typed(fields["active_seconds"], alias)
+    held = " AND ".join(f'"{name}" = {_typed(fields[name], alias)}' for name in HELD)
+    return (
+        f'UPDATE "{Run._meta.db_table}" SET {sets}, '  # noqa: S608 - names of columns
+        f'"active_seconds" = "active_seconds" + {active} WHERE {held}'
+    )
+
+
+def _typed(field: Field[Any, Any], alias: str) -> str:
+    """A placeholder; a prepared statement must be told the type of each value."""
+    connection = connections[alias]
+    if connection.vendor != "postgresql":
+        return "%s"
+    return f"%s::{field.db_type(connection)}"
+
+
+@lru_cache(maxsize=256)
+def _one_statement(alias: str, attempts: int, has_entry: bool) -> str:
+    """The whole boundary: nothing is inserted unless the run's move met its row."""
+    parts = [
+        f"WITH held AS ({_update(alias)} RETURNING 1)",
+        f"written AS ({_from_held(Checkpoint, alias, 1)})",
+    ]
+    if attempts:
+        parts.append(f"tried AS ({_from_held(NodeAttempt, alias, attempts)})")
+    if has_entry:
+        parts.append(f"told AS ({_from_held(JournalEvent, alias, 1)})")
+    return f"{', '.join(parts)} SELECT count(*) FROM held"  # noqa: S608 - as above
+
+
+def _from_held(model: type[Model], alias: str, count: int) -> str:
+    row = f"({', '.join(_typed(field, alias) for field in _fields(model))})"
+    rows = ", ".join([row] * count)
+    given = f"SELECT given.* FROM held, (VALUES {rows}) AS given"  # noqa: S608
+    return f"{_into(model)} {given}"
+
+
+def _cursor(connection: BaseDatabaseWrapper) -> Any:
+    """A cursor that prepares its statement on the server, seen by Django's query log.
+
+    Behind a pooler that shares connections between transactions, prepared statements
+    are lost: `prepared_statements` turns them off.
+    """
+    if not get_settings().prepared_statements:
+        return connection.cursor()
+    from stateknot.storage.prepared import PreparedCursor
+
+    connection.ensure_connection()
+    return connection._prepare_cursor(PreparedCursor(connection.connection))
