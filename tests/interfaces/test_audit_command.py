@@ -5,14 +5,24 @@ from __future__ import annotations
 import contextlib
 import csv
 import re
+import signal
 import subprocess
 import sys
 import uuid
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import psutil
 import pytest
+from django.contrib.auth import authenticate
 from django.core.management import CommandError, call_command
+
+from project.audit.models import AuditReport
+from stateknot.selectors import get_run, get_state
+from stateknot.services import resume_run, retry_run, update_state
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
 
 ROOT = Path(__file__).parents[2]
 LIMIT_SECONDS = 100
@@ -42,18 +52,41 @@ def test_demo_with_an_input_without_packages_says_so(tmp_path: Path) -> None:
 
 def run_once(environment: dict[str, str], *arguments: str) -> tuple[int, str]:
     """Run the demo to its end; returns exit code and output, checks for leftovers."""
-    mark = {"AUDIT_TEST": uuid.uuid4().hex}
+    with start_demo(environment, "--once", *arguments) as demo:
+        output, _ = demo.communicate(timeout=LIMIT_SECONDS)
+    return demo.returncode, output
+
+
+@contextlib.contextmanager
+def start_demo(
+    environment: dict[str, str], *arguments: str
+) -> Iterator[subprocess.Popen[str]]:
+    """Run the demo; it must have left no process behind when the block ends."""
+    mark = uuid.uuid4().hex
     with subprocess.Popen(
-        [sys.executable, "manage.py", "stateknot_demo", "--once", *arguments],
+        [sys.executable, "manage.py", "stateknot_demo", *arguments],
         cwd=ROOT,
-        env=environment | mark,
+        env=environment | {"AUDIT_TEST": mark},
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
         text=True,
-    ) as process:
-        output, _ = process.communicate(timeout=LIMIT_SECONDS)
-    assert list_marked(mark["AUDIT_TEST"]) == []
-    return process.returncode, output
+    ) as demo:
+        try:
+            yield demo
+            assert list_marked(mark) == []
+        finally:
+            demo.kill()
+
+
+def read_to(demo: subprocess.Popen[str], end: str) -> str:
+    """Read what the demo prints, to the line that holds `end`."""
+    read = ""
+    assert demo.stdout
+    for line in demo.stdout:
+        read += line
+        if end in line:
+            return read
+    raise AssertionError(f"the demo ended without {end!r}: {read}")
 
 
 def list_marked(mark: str) -> list[psutil.Process]:
@@ -93,3 +126,58 @@ def test_demo_once_of_a_file_without_questions_completes(
     assert code == 0, output
     assert "2 packages, 1 allowed, 1 not installed" in output
     assert "Open questions: 0" in output
+
+
+@pytest.mark.django_db(transaction=True)
+def test_demo_goes_from_failure_to_report_until_ctrl_c(
+    second_process_env: dict[str, str],
+) -> None:
+    """Repaired and answered from outside, as the admin does; then ended by hand."""
+    with start_demo(second_process_env) as demo:
+        started = read_to(demo, "Ctrl-C ends the demo.")
+        assert '"overrides": {"unreadable_demo": "MIT"}' in started
+        run_id = re.search(r"/run/([0-9a-f-]+)/", started)
+        assert run_id, started
+        thread_id = get_run(run_id[1]).thread.key
+        update_state(thread_id, {"overrides": {"unreadable_demo": "MIT"}})
+        retry_run(thread_id)
+        asked = read_to(demo, "Ctrl-C ends the demo.")
+        assert "waiting for a person" in asked
+        answer_all(thread_id)
+        ended = read_to(demo, "Ctrl-C ends the demo.")
+        report = AuditReport.objects.get()
+        assert f"/admin/audit/auditreport/{report.pk}/change/" in ended
+        assert (report.status, report.open_questions) == ("final", 0)
+        demo.send_signal(signal.SIGINT)
+        last, _ = demo.communicate(timeout=LIMIT_SECONDS)
+    assert last.strip() == "Ended; no process is left."
+    assert demo.returncode == 0
+
+
+def answer_all(thread_id: str) -> None:
+    """Accept whatever is asked; an accepted licence raises no further question."""
+    snapshot = get_state(thread_id)
+    assert snapshot
+    for question in snapshot.pending_interrupts:
+        resume_run(thread_id, {"decision": "accept"}, interrupt_id=question.id)
+
+
+@pytest.mark.django_db(transaction=True)
+def test_two_demos_on_one_database_leave_each_other_alone(
+    second_process_env: dict[str, str],
+) -> None:
+    """The second takes another port, and the password of the first stays good."""
+    with start_demo(second_process_env) as first:
+        started = read_to(first, "Ctrl-C ends the demo.")
+        code, output = run_once(second_process_env)
+        assert code == 0, output
+        assert "as the demo that is up already has printed" in output
+        password = re.search(r"Password  (\S+)", started)
+        assert password
+        assert authenticate(username="operator", password=password[1])
+        assert re.findall(r"Admin +(\S+)", started) != re.findall(
+            r"Admin +(\S+)", output
+        )
+        first.send_signal(signal.SIGTERM)
+        first.communicate(timeout=LIMIT_SECONDS)
+    assert first.returncode == 0
