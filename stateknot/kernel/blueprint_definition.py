@@ -12,7 +12,6 @@ import re
 from collections import Counter
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
-from urllib.parse import quote
 
 from stateknot.kernel.canonical import canonical_bytes, digest_of
 from stateknot.kernel.definition import GraphDefinition
@@ -84,7 +83,7 @@ def _schema(owner: Owner, model: type[BaseModel]) -> Any:
     a graph and its templates agree on their state."""
     return schema_reference(
         model,
-        id=f"{owner.issuer}/schemas/{quote(_capability(model.__name__))}",
+        id=f"{owner.issuer}/schemas/{_capability(model.__name__)}",
         version=_SCHEMA_VERSION,
     )
 
