@@ -31,7 +31,7 @@ from stateknot.kernel.routing import RouteError, plan_routes, with_ids
 from stateknot.kernel.selection import RoutePlan
 from stateknot.kernel.vocabulary import CheckpointSource
 from stateknot.runtime.branching import carry_over
-from stateknot.runtime.forking import fork_children
+from stateknot.runtime.forking import copied_checkpoint, fork_children
 
 if TYPE_CHECKING:
     from pydantic import BaseModel
@@ -110,12 +110,8 @@ class Editor:
         Raises CheckpointError when there is none, ThreadBusyError when a run holds the
         target.
         """
-        namespace = self.config.namespace
-        record = self.store.find_checkpoint(source, checkpoint_id, namespace)
-        if record is None:
-            what = f"checkpoint {checkpoint_id!r}" if checkpoint_id else "checkpoint"
-            raise CheckpointError(f"no {what} found on thread {source!r} to fork")
-        new_id = self.config.clock.new_id
+        namespace, new_id = self.config.namespace, self.config.clock.new_id
+        record = self._to_fork(source, checkpoint_id)
         run_id = new_id()
         sequence = self.store.last_sequence(target, namespace) + 1
         branch = carry_over(
@@ -126,7 +122,9 @@ class Editor:
             standing_at=sequence,
             new_id=new_id,
         )
-        draft = _copied(record, id=new_id(), sequence=sequence)
+        draft = copied_checkpoint(
+            record, id=new_id(), sequence=sequence, namespace=namespace
+        )
         event = Event(kind="thread.forked", data={"from": record.id, "thread": source})
         admission = Admission(
             run_id=run_id,
@@ -153,6 +151,14 @@ class Editor:
         )
         fork_children(self.store, record, forked, new_id)
         return forked
+
+    def _to_fork(self, source: str, checkpoint_id: str | None) -> CheckpointRecord:
+        namespace = self.config.namespace
+        record = self.store.find_checkpoint(source, checkpoint_id, namespace)
+        if record is None:
+            what = f"checkpoint {checkpoint_id!r}" if checkpoint_id else "checkpoint"
+            raise CheckpointError(f"no {what} found on thread {source!r} to fork")
+        return record
 
     def _base(self, thread_id: str) -> tuple[RunRecord, CheckpointRecord]:
         namespace: Namespace = self.config.namespace
@@ -253,23 +259,6 @@ class Editor:
             events=(event,),
             actor=actor,
         )
-
-
-def _copied(record: CheckpointRecord, *, id: str, sequence: int) -> CheckpointDraft:
-    """The record that begins a fork's lineage: it holds the whole state."""
-    return CheckpointDraft(
-        id=id,
-        sequence=sequence,
-        lineage=sequence,
-        parent_id=None,
-        step=record.step,
-        source=CheckpointSource.FORK,
-        delta=StateDelta(changes=dict(record.values)),
-        pending=record.pending,
-        joins=record.joins,
-        metadata={**record.metadata, "forked_from": record.id},
-        namespace=record.namespace,
-    )
 
 
 def _new_successors(
