@@ -204,6 +204,7 @@ class Drive:
         self, plan: SuperstepPlan, result: StepResult, position: Position
     ) -> DriveEnd | None:
         failure = plan.failure or find_unsatisfied_join(self.blueprint, plan)
+        plan = replace(plan, failure=failure)
         is_loop = plan.source is CheckpointSource.LOOP
         status = status_behind(plan, failure)
         steps = position.steps + is_loop

@@ -274,7 +274,9 @@ def _new_successors(
 def _kept_metadata(base: CheckpointRecord, as_node: str | None) -> dict[str, Any]:
     """What the boundary below says, but for the node that the edit was made as."""
     kept = dict(base.metadata)
-    if as_node is not None and kept.get("failed_node") == as_node:
+    failed, error = kept.get("failed_node"), kept.get("error") or {}
+    # A join that could not fire is looked at again with the arrival of this node.
+    if as_node is not None and (failed == as_node or error.get("kind") == "join"):
         kept.pop("failed_node", None)
         kept.pop("error", None)
     if as_node in kept.get("interrupted_nodes", ()):
