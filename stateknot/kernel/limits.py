@@ -64,3 +64,7 @@ everywhere."""
 
 MAXIMUM_PRIORITY: Final = 2**31 - 1
 """The highest priority of a run, and the lowest with a minus: what a column holds."""
+
+MAXIMUM_NAMESPACE: Final = 512
+"""Characters of a joined namespace: what its column holds. A level takes its node id
+and about ten characters."""

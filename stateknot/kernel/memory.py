@@ -35,19 +35,21 @@ if TYPE_CHECKING:
     from datetime import datetime
 
     from stateknot.kernel.records import (
-        Admission,
         AttemptRecord,
-        Boundary,
         CheckpointRecord,
-        Deferral,
         Event,
         JournalRecord,
-        ManualWrite,
         Namespace,
+    )
+    from stateknot.kernel.vocabulary import JsonValue
+    from stateknot.kernel.writes import (
+        Admission,
+        Boundary,
+        Deferral,
+        ManualWrite,
         Reopening,
         ThreadFork,
     )
-    from stateknot.kernel.vocabulary import JsonValue
 
 
 class MemoryStore:

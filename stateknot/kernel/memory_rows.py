@@ -11,7 +11,6 @@ from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
 from stateknot.kernel.records import (
-    CheckpointDraft,
     CheckpointRecord,
     Event,
     Fence,
@@ -25,23 +24,22 @@ from stateknot.kernel.vocabulary import (
     WaitKind,
     WaitStatus,
 )
+from stateknot.kernel.writes import CheckpointDraft
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from datetime import datetime
 
-    from stateknot.kernel.records import (
-        Admission,
-        AttemptRecord,
-        Boundary,
-        Deferral,
-        Namespace,
-        Reopening,
-        ThreadFork,
-        WaitRecord,
-    )
+    from stateknot.kernel.records import AttemptRecord, Namespace, WaitRecord
     from stateknot.kernel.undo import Undo
     from stateknot.kernel.vocabulary import JsonValue
+    from stateknot.kernel.writes import (
+        Admission,
+        Boundary,
+        Deferral,
+        Reopening,
+        ThreadFork,
+    )
 
 
 @dataclass(slots=True)

@@ -16,22 +16,24 @@ if TYPE_CHECKING:
     from datetime import datetime
 
     from stateknot.kernel.records import (
-        Admission,
         AttemptRecord,
-        Boundary,
         CheckpointRecord,
-        Deferral,
         Event,
         Fence,
         JournalRecord,
-        ManualWrite,
         Namespace,
-        Reopening,
         RunRecord,
-        ThreadFork,
         WaitRecord,
     )
     from stateknot.kernel.vocabulary import JsonValue, RunStatus
+    from stateknot.kernel.writes import (
+        Admission,
+        Boundary,
+        Deferral,
+        ManualWrite,
+        Reopening,
+        ThreadFork,
+    )
 
 
 class Store(Protocol):

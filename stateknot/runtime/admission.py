@@ -20,7 +20,7 @@ from stateknot.errors import (
 )
 from stateknot.kernel.commands import Command, ResumeTarget
 from stateknot.kernel.outcome import to_json_value
-from stateknot.kernel.records import Activation, Admission, Event, Reopening, WaitRecord
+from stateknot.kernel.records import Activation, Event, WaitRecord
 from stateknot.kernel.routing import with_ids
 from stateknot.kernel.vocabulary import (
     END,
@@ -30,9 +30,11 @@ from stateknot.kernel.vocabulary import (
     WaitKind,
     WaitStatus,
 )
+from stateknot.kernel.writes import Admission, Reopening
 from stateknot.runtime.answers import check_answer
 from stateknot.runtime.branching import Branch, carry_over
 from stateknot.runtime.execution import open_questions
+from stateknot.runtime.forking import fork_children
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -215,6 +217,8 @@ def reopen(
         events=(Event(kind="run.reopened", data={"checkpoint": record.id}),),
     )
     reopened = store.reopen(reopening)
+    if branch is not None:
+        fork_children(store, record, reopened, config.clock.new_id)
     for wait, value in answers:
         store.answer(wait.id, value, actor=actor)
     return reopened

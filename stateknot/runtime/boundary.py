@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Any
 
 from stateknot.kernel.fold import StateDelta
 from stateknot.kernel.outcome import Asked, Completed
-from stateknot.kernel.records import Boundary, CheckpointDraft, Deferral
 from stateknot.kernel.result_codec import encode_result
 from stateknot.kernel.vocabulary import CheckpointSource, RunStatus, WaitStatus
+from stateknot.kernel.writes import Boundary, CheckpointDraft, Deferral
 from stateknot.runtime.asking import (
     gated,
     new_gates,

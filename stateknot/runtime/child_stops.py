@@ -19,6 +19,7 @@ from dataclasses import replace
 from datetime import timedelta
 from typing import TYPE_CHECKING
 
+from stateknot.errors import LeaseError
 from stateknot.kernel.outcome import Asked, Deferred
 from stateknot.runtime.execution import interrupt_of
 
@@ -54,24 +55,30 @@ def passed_on(wait: WaitRecord, now: datetime) -> Interrupt:
     return replace(question, expires_in=max(wait.due_at - now, timedelta(0)))
 
 
-def find_stop(error: BaseException) -> Asked | Deferred | None:
-    """What the children that ended a handler make of it; None if something else did.
+def read_stop(error: BaseException) -> Asked | Deferred:
+    """What the children that ended a handler make of it.
 
-    Questions come before waits: an answer may come earlier than a due time.
+    Questions come before waits: an answer may come earlier than a due time. Raises what
+    else ended the handler, since a failure comes before both.
     """
     stops = list(_leaves(error))
-    questions: list[Interrupt] = []
-    delays: list[float] = []
     for stop in stops:
-        if isinstance(stop, ChildPaused):
-            questions += stop.interrupts
-        elif isinstance(stop, ChildDeferred):
-            delays.append(stop.delay_seconds)
-        else:
-            return None
+        if isinstance(stop, LeaseError):
+            raise stop
+    _raise_others(error)
+    questions = [q for s in stops if isinstance(s, ChildPaused) for q in s.interrupts]
     if questions:
         return Asked(interrupts=tuple(questions))
+    delays = [s.delay_seconds for s in stops if isinstance(s, ChildDeferred)]
     return Deferred(delay_seconds=min(delays))
+
+
+def _raise_others(error: BaseException) -> None:
+    """Raise what is no child's stop, as a group of Exceptions where it is one."""
+    if isinstance(error, BaseExceptionGroup):
+        _, others = error.split((ChildPaused, ChildDeferred))
+        if others is not None:
+            raise others
 
 
 def _leaves(error: BaseException) -> Iterator[BaseException]:

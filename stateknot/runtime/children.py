@@ -16,9 +16,11 @@ from typing import TYPE_CHECKING, Any
 
 from stateknot.errors import LeaseError, RunError
 from stateknot.kernel.commands import Command, Interrupt, ResumeTarget
+from stateknot.kernel.limits import MAXIMUM_NAMESPACE
 from stateknot.kernel.records import Fence
 from stateknot.kernel.vocabulary import RunStatus
 from stateknot.runtime.admission import draft_admission, find_standing, reopen
+from stateknot.runtime.child_records import INPUT, input_values
 from stateknot.runtime.child_stops import ChildDeferred, ChildPaused, passed_on
 from stateknot.runtime.config import own_frame
 from stateknot.runtime.execution import ChildRun, GraphExecution, interrupt_of
@@ -323,8 +325,8 @@ def _require_same_graph(child: CompiledGraph, run: RunRecord) -> None:
     """A call goes on with its own run: the n-th call must call the same graph."""
     if run.graph_id != child.graph_id:
         raise RunError(
-            f"call {run.namespace[-1]!r} ran graph {run.graph_id!r} before and now runs "
-            f"{child.graph_id!r}; let a handler call its graphs in one order"
+            f"call {run.namespace[-1]!r} ran graph {run.graph_id!r} before and now "
+            f"runs {child.graph_id!r}; let a handler call its graphs in one order"
         )
 
 

@@ -36,9 +36,10 @@ from stateknot.runtime.telling import SAVED, boundary_events, tell_outcomes
 
 if TYPE_CHECKING:
     from stateknot.kernel.blueprint import Blueprint
-    from stateknot.kernel.records import Boundary, CheckpointDraft, Fence, RunRecord
+    from stateknot.kernel.records import Fence, RunRecord
     from stateknot.kernel.store import Store
     from stateknot.kernel.superstep import SuperstepPlan
+    from stateknot.kernel.writes import Boundary, CheckpointDraft
     from stateknot.runtime.children import DriveChild
     from stateknot.runtime.config import RunConfig
     from stateknot.runtime.durability import Committer
@@ -120,7 +121,6 @@ class Drive:
             heartbeat=lambda: self.store.renew(self.fence),
             store=self.store,
             drive_child=self.drive_child,
-            child_runs=[],
         )
         return StepRunner(
             nodes=nodes,

@@ -32,8 +32,9 @@ from stateknot.runtime.telling import SAVED
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
-    from stateknot.kernel.records import Boundary, Deferral, Fence
+    from stateknot.kernel.records import Fence
     from stateknot.kernel.store import Store
+    from stateknot.kernel.writes import Boundary, Deferral
     from stateknot.runtime.events import EventLog
 
 Recorded = TypeVar("Recorded", AttemptRecord, WaitRecord)

@@ -1,24 +1,29 @@
-"""Taking a thread's child runs along when it is forked.
+"""Taking a thread's child runs along when it is forked, or goes on from before.
 
 A fork of a thread that paused inside a child would otherwise begin the child anew and
-ask again. Each child run of a pending activation is copied with its newest checkpoint,
-what it asked and what it kept, and so are its own children.
+ask again, and so would a branch. Each child run of a pending activation is copied with
+the checkpoint at which it stood, what it asked and what it kept, and so are its own
+children. `child_records.py` finds them.
 """
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from stateknot.kernel.fold import StateDelta
-from stateknot.kernel.records import Admission, CheckpointDraft, Event, ThreadFork
+from stateknot.kernel.records import Event
 from stateknot.kernel.vocabulary import CheckpointSource
+from stateknot.kernel.writes import Admission, CheckpointDraft, ThreadFork
 from stateknot.runtime.branching import carry_over
+from stateknot.runtime.child_records import INPUT, children_at, input_values
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from stateknot.kernel.records import CheckpointRecord, Namespace, RunRecord
     from stateknot.kernel.store import Store
+    from stateknot.runtime.child_records import StandingChild
 
 
 def fork_children(
@@ -29,21 +34,11 @@ def fork_children(
 ) -> None:
     """Copy the child runs of `record`'s pending activations below `forked`.
 
-    Transaction: the caller's. Only where `record` is the head of its run: the children
-    of an older boundary have gone on since, and begin anew in the fork.
+    `forked` may be the run itself, where it goes on from `record` in a new lineage.
+    Transaction: the caller's.
     """
-    parent = store.find_run(record.run_id) if record.run_id else None
-    if parent is None:
-        parent = store.find_thread_run(record.thread_id, record.namespace)
-    if parent is None or parent.head_id != record.id:
-        return
-    pending = {activation.id for activation in record.pending if activation.id}
-    for child in store.list_children(parent.id):
-        name, _, call = child.namespace[-1].partition("#")
-        activation, _, lineage = name.partition("@")
-        if activation in pending and int(lineage or 0) == parent.lineage:
-            segment = _segment(activation, forked.lineage, call)
-            _fork_child(store, child, forked, segment, new_id)
+    for child in children_at(store, record):
+        _fork_child(store, child, forked, new_id)
 
 
 def copied_checkpoint(
@@ -65,23 +60,27 @@ def copied_checkpoint(
     )
 
 
-def _segment(activation: str, lineage: int, call: str) -> str:
+def _segment(child: StandingChild, lineage: int) -> str:
     """The namespace segment of a call in the fork's lineage. See `children.py`."""
-    name = activation if lineage == 0 else f"{activation}@{lineage}"
-    return f"{name}#{call}" if call else name
+    name = child.activation_id
+    if lineage != 0:
+        name = f"{name}@{lineage}"
+    return f"{name}#{child.call}" if child.call else name
 
 
 def _fork_child(
     store: Store,
-    child: RunRecord,
+    standing: StandingChild,
     parent: RunRecord,
-    segment: str,
     new_id: Callable[[], str],
 ) -> None:
-    record = store.find_checkpoint(child.thread_id, child.head_id, child.namespace)
+    child = standing.run
+    record = store.find_checkpoint(
+        child.thread_id, standing.checkpoint_id, child.namespace
+    )
     if record is None:
         return
-    namespace: Namespace = (*parent.namespace, segment)
+    namespace: Namespace = (*parent.namespace, _segment(standing, parent.lineage))
     run_id = new_id()
     sequence = store.last_sequence(parent.thread_id, namespace) + 1
     # The parent's question names the child's by its public id.
@@ -97,6 +96,8 @@ def _fork_child(
     draft = copied_checkpoint(
         record, id=new_id(), sequence=sequence, namespace=namespace
     )
+    began = {INPUT: dict(input_values(store, child))}
+    draft = replace(draft, metadata={**draft.metadata, **began})
     admission = Admission(
         run_id=run_id,
         thread_id=parent.thread_id,
@@ -111,14 +112,15 @@ def _fork_child(
         namespace=namespace,
         parent_run_id=parent.id,
         root_run_id=parent.root_run_id,
+        metadata={INPUT: draft.id},
         events=(Event(kind="thread.forked", data={"from": record.id}),),
     )
     forked = store.fork(
         ThreadFork(
             admission=admission,
             checkpoint=draft,
-            waits=branch.waits,
-            attempts=branch.attempts,
+            waits=tuple(replace(wait, namespace=namespace) for wait in branch.waits),
+            attempts=tuple(replace(a, namespace=namespace) for a in branch.attempts),
         )
     )
     fork_children(store, record, forked, new_id)

@@ -18,18 +18,12 @@ from stateknot.errors import (
 )
 from stateknot.kernel.fold import StateDelta
 from stateknot.kernel.outcome import Completed
-from stateknot.kernel.records import (
-    Activation,
-    Admission,
-    CheckpointDraft,
-    Event,
-    ManualWrite,
-    ThreadFork,
-)
+from stateknot.kernel.records import Activation, Event
 from stateknot.kernel.reduction import FoldError
 from stateknot.kernel.routing import RouteError, plan_routes, with_ids
 from stateknot.kernel.selection import RoutePlan
 from stateknot.kernel.vocabulary import CheckpointSource
+from stateknot.kernel.writes import Admission, CheckpointDraft, ManualWrite, ThreadFork
 from stateknot.runtime.branching import carry_over
 from stateknot.runtime.forking import copied_checkpoint, fork_children
 

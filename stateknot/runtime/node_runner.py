@@ -8,7 +8,7 @@ A handler's exception ends here and goes on as a value (`Failed`). `SystemExit` 
 from __future__ import annotations
 
 import contextvars
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from stateknot.errors import LeaseError
@@ -30,7 +30,7 @@ from stateknot.kernel.result_codec import encode_result
 from stateknot.kernel.retry import decide_retry
 from stateknot.kernel.vocabulary import UNSET, AttemptStatus
 from stateknot.runtime.calling import call
-from stateknot.runtime.child_stops import ChildDeferred, ChildPaused, find_stop
+from stateknot.runtime.child_stops import ChildDeferred, ChildPaused, read_stop
 from stateknot.runtime.children import Children, ToldRuns, current_children
 from stateknot.runtime.context import Fork, NodeContext, deliver_answers
 
@@ -44,7 +44,6 @@ if TYPE_CHECKING:
     from stateknot.runtime.children import DriveChild
     from stateknot.runtime.config import RunConfig
     from stateknot.runtime.events import EventLog
-    from stateknot.runtime.execution import ChildRun
     from stateknot.runtime.loop_thread import LoopThread
     from stateknot.runtime.position import Position
 
@@ -70,7 +69,7 @@ class NodeRunner:
     heartbeat: Callable[[], None]
     store: Store
     drive_child: DriveChild
-    child_runs: list[ChildRun]
+    told: ToldRuns = field(default_factory=ToldRuns)
 
     def run(
         self, position: Position, activation: Activation, fork: Fork | None = None
@@ -82,16 +81,9 @@ class NodeRunner:
             self._hand_over(position, activation, context)
             started = self.config.clock.now()
             try:
-                result = self._call(spec, position, context)
-                outcome = self._read(activation.node, result)
+                outcome = self._attempted(spec, position, context)
             except LeaseError:
                 raise
-            except (ChildPaused, ChildDeferred, BaseExceptionGroup) as ended:
-                stop = find_stop(ended)
-                if stop is None:
-                    error = ended
-                else:
-                    return self._stopped(position, activation, context, started, stop)
             except Exception as error:  # noqa: BLE001 - the boundary of author's code
                 # The decision first: a predicate that fails leaves its note there.
                 retry = self._retry_delay(spec, context.attempt, error)
@@ -103,6 +95,16 @@ class NodeRunner:
                 self._schedule_retry(position, failed, context, retry)
             else:
                 return self._ended(position, activation, context, started, outcome)
+
+    def _attempted(
+        self, spec: NodeSpec, position: Position, context: NodeContext
+    ) -> Completed | Asked | Deferred:
+        """What the handler gives, or what a child of its asks or waits for."""
+        try:
+            result = self._call(spec, position, context)
+        except (ChildPaused, ChildDeferred, BaseExceptionGroup) as ended:
+            return read_stop(ended)
+        return self._read(spec.id, result)
 
     def _read(self, node_id: str, result: Any) -> Completed | Asked:
         """Understand a result; a node with `wait_to` completes into its questions."""
@@ -196,13 +198,8 @@ class NodeRunner:
             activation_id=context.activation_id,
             answers=tuple(position.answered_waits(context.activation_id)),
             drive=self.drive_child,
-            told=self.child_runs,
+            told=self.told,
         )
-
-    def take_child_runs(self) -> list[ChildRun]:
-        """The child runs of the superstep that just ran, in completion order."""
-        taken, self.child_runs[:] = list(self.child_runs), []
-        return taken
 
     def _handled(
         self,
@@ -301,9 +298,9 @@ class NodeRunner:
         activation: Activation,
         context: NodeContext,
         started: datetime,
-        outcome: Completed | Asked,
+        outcome: Completed | Asked | Deferred,
     ) -> Ran:
-        asked = isinstance(outcome, Asked)
+        asked = isinstance(outcome, (Asked, Deferred))
         status = AttemptStatus.INTERRUPTED if asked else AttemptStatus.SUCCEEDED
         attempt = self._attempt(position, activation, context, started)
         return Ran(outcome=outcome, attempt=AttemptRecord(**attempt, status=status))

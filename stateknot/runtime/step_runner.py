@@ -75,7 +75,7 @@ class StepRunner:
             outcomes=outcomes,
             attempts=attempts,
             flushed=frozenset(flushed),
-            child_runs=self.nodes.take_child_runs(),
+            child_runs=self.nodes.told.take(),
         )
 
     def _known(self, position: Position, activation: Activation) -> Outcome | None:

@@ -12,7 +12,7 @@ from stateknot.kernel.profile import encode
 from stateknot.models import Run
 
 if TYPE_CHECKING:
-    from stateknot.kernel.records import Admission
+    from stateknot.kernel.writes import Admission
 
 
 def check_request(thread_id: str | None, key: str | None, priority: int) -> None:

@@ -44,7 +44,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from stateknot.kernel.commands import GraphInput
-    from stateknot.kernel.records import Admission
+    from stateknot.kernel.writes import Admission
 
 
 GOING = frozenset({RunStatus.PENDING, RunStatus.RUNNING, RunStatus.WAITING})

@@ -39,15 +39,9 @@ from stateknot.storage.rows import (
 )
 
 if TYPE_CHECKING:
-    from stateknot.kernel.records import (
-        CheckpointRecord,
-        ManualWrite,
-        Reopening,
-        RunRecord,
-        ThreadFork,
-        WaitRecord,
-    )
+    from stateknot.kernel.records import CheckpointRecord, RunRecord, WaitRecord
     from stateknot.kernel.vocabulary import JsonValue
+    from stateknot.kernel.writes import ManualWrite, Reopening, ThreadFork
 
 
 # Named, since a save of all columns would write back times that the database set, and

@@ -15,8 +15,9 @@ from uuid_utils.compat import uuid7
 from stateknot.errors import ThreadBusyError
 from stateknot.kernel.lifecycle import require_key, require_same_graph
 from stateknot.kernel.profile import encode
-from stateknot.kernel.records import CheckpointDraft, Event
+from stateknot.kernel.records import Event
 from stateknot.kernel.vocabulary import CheckpointSource, RunStatus, WaitStatus
+from stateknot.kernel.writes import CheckpointDraft
 from stateknot.models import Checkpoint, GraphRevision, Run, Thread, Wait
 from stateknot.models.runs import HOLDING
 from stateknot.storage.boundary import checkpoint_row, load_tip
@@ -24,7 +25,7 @@ from stateknot.storage.journal import append_journal
 from stateknot.storage.rows import STANDING_WAITS, join_namespace
 
 if TYPE_CHECKING:
-    from stateknot.kernel.records import Admission, ThreadFork
+    from stateknot.kernel.writes import Admission, ThreadFork
 
 
 def insert_run(admission: Admission, using: str) -> tuple[Run, str]:

@@ -43,7 +43,8 @@ from stateknot.storage.journal import JournalHead, journal_row, load_journal_hea
 from stateknot.storage.rows import attempt_row, join_namespace, wait_row
 
 if TYPE_CHECKING:
-    from stateknot.kernel.records import Boundary, CheckpointDraft, Fence
+    from stateknot.kernel.records import Fence
+    from stateknot.kernel.writes import Boundary, CheckpointDraft
 
 _MOST_TIPS = 1_024
 

@@ -27,8 +27,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
     from stateknot.kernel.fold import StateDelta
-    from stateknot.kernel.records import CheckpointDraft
     from stateknot.kernel.vocabulary import JsonValue
+    from stateknot.kernel.writes import CheckpointDraft
 
 _CHAIN = b"stateknot-checkpoint-chain-v1\0"
 _JOURNAL = b"stateknot-journal-chain-v1\0"

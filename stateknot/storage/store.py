@@ -40,14 +40,9 @@ from stateknot.storage.rows import (
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from stateknot.kernel.records import (
-        Admission,
-        AttemptRecord,
-        Boundary,
-        Deferral,
-        RunRecord,
-    )
+    from stateknot.kernel.records import AttemptRecord, RunRecord
     from stateknot.kernel.vocabulary import JsonValue
+    from stateknot.kernel.writes import Admission, Boundary, Deferral
 
 
 class DjangoCheckpointer(StoreActs):

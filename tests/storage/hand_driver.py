@@ -14,24 +14,20 @@ from typing import TYPE_CHECKING, Any
 from uuid_utils.compat import uuid7
 
 from stateknot.kernel.fold import StateDelta
-from stateknot.kernel.records import (
-    Activation,
-    Admission,
-    AttemptRecord,
-    Boundary,
-    CheckpointDraft,
-    Event,
-    Fence,
-    ManualWrite,
-    Reopening,
-    WaitRecord,
-)
+from stateknot.kernel.records import Activation, AttemptRecord, Event, Fence, WaitRecord
 from stateknot.kernel.vocabulary import (
     AttemptStatus,
     CheckpointSource,
     RunStatus,
     WaitKind,
     WaitStatus,
+)
+from stateknot.kernel.writes import (
+    Admission,
+    Boundary,
+    CheckpointDraft,
+    ManualWrite,
+    Reopening,
 )
 
 if TYPE_CHECKING:

@@ -9,8 +9,8 @@ import pytest
 
 from stateknot.errors import StaleCheckpointError, ThreadBusyError
 from stateknot.kernel.fold import StateDelta
-from stateknot.kernel.records import ThreadFork
 from stateknot.kernel.vocabulary import CheckpointSource, RunStatus, WaitStatus
+from stateknot.kernel.writes import ThreadFork
 from tests.storage.hand_driver import (
     HandDriver,
     admission,

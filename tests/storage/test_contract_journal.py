@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from stateknot.kernel.records import Event, Reopening
+from stateknot.kernel.records import Event
 from stateknot.kernel.vocabulary import RunStatus
+from stateknot.kernel.writes import Reopening
 from tests.storage.hand_driver import HandDriver, pending, question
 
 if TYPE_CHECKING:

@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING
 import pytest
 
 from stateknot.errors import RunError, ThreadBusyError
-from stateknot.kernel.records import Event, Reopening
+from stateknot.kernel.records import Event
 from stateknot.kernel.vocabulary import CheckpointSource, RunStatus
+from stateknot.kernel.writes import Reopening
 from tests.storage.hand_driver import HandDriver, admission, attempt, everything
 
 if TYPE_CHECKING:

@@ -15,8 +15,8 @@ from hypothesis import strategies as st
 
 from stateknot import MemoryCheckpointer
 from stateknot.kernel.fold import StateDelta
-from stateknot.kernel.records import Reopening
 from stateknot.kernel.vocabulary import RunStatus
+from stateknot.kernel.writes import Reopening
 from tests.storage.hand_driver import HandDriver, new_id
 
 if TYPE_CHECKING:

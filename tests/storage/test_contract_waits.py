@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from stateknot.errors import AlreadyAnsweredError, NotFoundError
-from stateknot.kernel.records import Reopening
 from stateknot.kernel.vocabulary import UNSET, RunStatus, WaitStatus
+from stateknot.kernel.writes import Reopening
 from tests.storage.hand_driver import (
     HandDriver,
     admission,
