@@ -68,3 +68,6 @@ MAXIMUM_PRIORITY: Final = 2**31 - 1
 MAXIMUM_NAMESPACE: Final = 512
 """Characters of a joined namespace: what its column holds. A level takes its node id
 and about ten characters."""
+
+MAXIMUM_QUESTION_KEY: Final = 200
+"""Characters of a question's key, and of the id that its author gave it."""

@@ -17,7 +17,7 @@ from pydantic_core import to_jsonable_python
 
 from stateknot.errors import SerializationError, StateError
 from stateknot.kernel.commands import Command, Interrupt, Send, Timer
-from stateknot.kernel.limits import MAXIMUM_VALUE_BYTES
+from stateknot.kernel.limits import MAXIMUM_QUESTION_KEY, MAXIMUM_VALUE_BYTES
 from stateknot.kernel.profile import check_profile, check_size, encode
 from stateknot.kernel.vocabulary import UNSET, JsonValue, Unset
 
@@ -167,12 +167,26 @@ def _questions(node_id: str, items: Sequence[Any]) -> tuple[Interrupt, ...]:
             f"node {node_id!r} returned a list of {found}; a list may hold Interrupts "
             "only. Return a mapping of state fields to change the state"
         )
-    keys = [item.key for item in items]
+    keys = [item.key if item.key is None else label_text(item.key) for item in items]
     if len(items) > 1 and (None in keys or len(set(keys)) < len(keys)):
         raise StateError(
             f"node {node_id!r} asks {len(items)} questions; each needs a key of its own"
         )
     return tuple(_question(node_id, item) for item in items)
+
+
+def _question_text(value: Any, path: str) -> str | None:
+    """A key or an id as text. Raises SerializationError if no column takes it."""
+    if value is None:
+        return None
+    text = label_text(value)
+    check_profile(text, path)
+    if len(text) > MAXIMUM_QUESTION_KEY:
+        raise SerializationError(
+            f"{path} has {len(text):,} characters, the limit is {MAXIMUM_QUESTION_KEY}",
+            path=path,
+        )
+    return text
 
 
 def _question(node_id: str, item: Interrupt) -> Interrupt:
@@ -194,8 +208,8 @@ def _question(node_id: str, item: Interrupt) -> Interrupt:
         item,
         payload=to_json_value(item.payload, f"the question of {node_id!r}"),
         schema=_answer_schema(node_id, item.schema),
-        key=None if item.key is None else label_text(item.key),
-        id=None if item.id is None else label_text(item.id),
+        key=_question_text(item.key, f"the key of a question of {node_id!r}"),
+        id=_question_text(item.id, f"the id of a question of {node_id!r}"),
         default=default,
         node=item.node or node_id,
     )
