@@ -11,6 +11,7 @@ from stateknot.errors import (
     ResumeError,
     RunError,
     SerializationError,
+    StaleCheckpointError,
     ThreadBusyError,
 )
 from stateknot.kernel.limits import MAXIMUM_KEY
@@ -69,6 +70,14 @@ def require_can_write(run: RunRecord, *, is_driven: bool) -> None:
     """Refuse a manual write while the run is being driven. Raises ThreadBusyError."""
     if is_driven:
         raise ThreadBusyError(thread_id=run.thread_id, run_id=run.id, status=run.status)
+
+
+def require_head(run: RunRecord, expected: str | None) -> None:
+    """Refuse what was decided at another head. Raises StaleCheckpointError."""
+    if expected is not None and run.head_id != expected:
+        raise StaleCheckpointError(
+            thread_id=run.thread_id, expected=expected, found=run.head_id
+        )
 
 
 def require_key(key: str, what: str) -> None:

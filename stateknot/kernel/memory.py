@@ -16,16 +16,16 @@ from stateknot.errors import (
     AlreadyAnsweredError,
     LeaseError,
     NotFoundError,
-    StaleCheckpointError,
     ThreadBusyError,
 )
 from stateknot.kernel.lifecycle import (
     require_can_reopen,
     require_can_write,
+    require_head,
     require_key,
     require_same_graph,
 )
-from stateknot.kernel.memory_rows import MemoryRun, MemoryThread
+from stateknot.kernel.memory_rows import MemoryRun, MemoryThread, superseded
 from stateknot.kernel.records import Fence, RunRecord, WaitRecord
 from stateknot.kernel.undo import Undo
 from stateknot.kernel.vocabulary import RunStatus, WaitStatus
@@ -274,6 +274,7 @@ class MemoryStore:
         thread = self._threads[run.record.thread_id]
         newest = thread.holding_run(run.record.namespace)
         require_can_reopen(run.record, newest, is_driven=run.holder is not None)
+        require_head(run.record, reopening.expected_head)
         if reopening.fires_timers:
             timers = thread.open_timers(run.record)
             thread.set_waits([wait.id for wait in timers], WaitStatus.CLOSED)
@@ -282,6 +283,9 @@ class MemoryStore:
         thread.add_waits(run.record, reopening.waits, self.now())
         run.fold_attempts(reopening.dropped_attempts)
         run.record_attempts(reopening.attempts)
+        if thread.current.get(run.record.namespace) is not run:
+            left = superseded(thread, run.record.namespace)
+            reopening = replace(reopening, events=left + reopening.events)
         run.reopen(reopening, self.now())
         thread.enter(run)
         return run.record
@@ -311,12 +315,7 @@ class MemoryStore:
         """See the port."""
         run = self._runs[change.run_id]
         require_can_write(run.record, is_driven=run.holder is not None)
-        if run.record.head_id != change.expected_head:
-            raise StaleCheckpointError(
-                thread_id=run.record.thread_id,
-                expected=change.expected_head,
-                found=run.record.head_id,
-            )
+        require_head(run.record, change.expected_head)
         thread = self._threads[run.record.thread_id]
         record = thread.append(None, change.checkpoint, self.now())
         thread.set_waits(change.closed_waits, WaitStatus.CLOSED)

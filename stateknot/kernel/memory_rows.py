@@ -194,7 +194,7 @@ class MemoryRun:
         """A pending run whose input record names the previous head as its parent."""
         namespace = admission.namespace
         previous = thread.find(namespace, None)
-        events = admission.events + _superseded(thread, namespace)
+        events = admission.events + superseded(thread, namespace)
         sequence = thread.last_sequence(namespace) + 1
         draft = CheckpointDraft(
             id=admission.checkpoint_id,
@@ -356,7 +356,7 @@ class MemoryRun:
         self.note(reopening.events, at, None, reopening.actor)
 
 
-def _superseded(thread: MemoryThread, namespace: Namespace) -> tuple[Event, ...]:
+def superseded(thread: MemoryThread, namespace: Namespace) -> tuple[Event, ...]:
     """Close what an ended run still asked, and say so: it is not dropped silently."""
     previous = thread.current.get(namespace)
     ids = thread.close_waits_of(previous.record) if previous else []

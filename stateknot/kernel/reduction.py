@@ -36,12 +36,15 @@ class FoldError(Exception):
     """Carries which update could not be folded; never leaves the kernel.
 
     `index` is a position in the updates, `is_reducer` whether a reducer's own code
-    raised (rather than the value being refused).
+    raised (rather than the value being refused), `path` the field, where it is known.
     """
 
-    def __init__(self, index: int, cause: Exception, *, is_reducer: bool) -> None:
+    def __init__(
+        self, index: int, cause: Exception, *, is_reducer: bool, path: str = ""
+    ) -> None:
         super().__init__(str(cause))
         self.index, self.cause, self.is_reducer = index, cause, is_reducer
+        self.path = path
 
 
 @dataclass(slots=True, kw_only=True)
@@ -77,7 +80,7 @@ def reduce_fields(
             try:
                 _write(reduced, name, own, reducer)
             except Exception as error:
-                raise FoldError(index, error, is_reducer=True) from error
+                raise FoldError(index, error, is_reducer=True, path=name) from error
     return reduced
 
 

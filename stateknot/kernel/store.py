@@ -194,7 +194,11 @@ class Store(Protocol):
         ...
 
     def reopen(self, reopening: Reopening) -> RunRecord:
-        """Make a run pending again, from its head or from the checkpoint named."""
+        """Make a run pending again, from its head or from the checkpoint named.
+
+        What another run of the thread still asked is closed. Raises ThreadBusyError,
+        and StaleCheckpointError when the head is not the one expected.
+        """
         ...
 
     def answer(self, wait_id: str, value: JsonValue, *, actor: str = "") -> WaitRecord:

@@ -116,13 +116,14 @@ class Deferral:
 class Reopening:
     """What makes a run that stands still ready to be driven again.
 
-    `head_id` and `lineage` are given when it goes on from another checkpoint than its
-    head; `waits` and `attempts` are what that checkpoint carries along. With
-    `fires_timers` it no longer waits for its open timers; `dropped_attempts` are
-    pending results that are not used again.
+    `expected_head` is where it stood when this was decided. `head_id` and `lineage` are
+    given when it goes on from another checkpoint than its head; `waits` and `attempts`
+    are what that checkpoint carries along. With `fires_timers` it no longer waits for
+    its open timers; `dropped_attempts` are pending results that are not used again.
     """
 
     run_id: str
+    expected_head: str | None = None
     head_id: str | None = None
     lineage: int | None = None
     step_limit: int | None = None

@@ -26,6 +26,7 @@ from stateknot.kernel.vocabulary import (
     END,
     START,
     UNSET,
+    CheckpointSource,
     RunStatus,
     WaitKind,
     WaitStatus,
@@ -186,10 +187,11 @@ def reopen(
     `reuse_results` siblings that finished run again as well.
     Transaction: the caller's. Raises ResumeError when nothing is pending, when an
     answer fits no open question, or when it does not fit the question's schema;
-    RevisionMismatchError when the graph here is not the run's.
+    StaleCheckpointError when the run went on since; RevisionMismatchError when the
+    graph here is not the run's.
     """
     run, record = standing.run, standing.record
-    if not record.pending:
+    if not record.pending and not _is_emptied_by_hand(standing):
         raise ResumeError(
             f"checkpoint {record.id} of thread {run.thread_id!r} has no pending nodes "
             "to resume; start a new run or resume from an earlier checkpoint"
@@ -199,17 +201,18 @@ def reopen(
     if digest is not None and digest != run.digest:
         raise RevisionMismatchError(run.digest, digest, run.graph_id)
     answers = pair_answers(store, standing, command)
-    if not is_forced and not answers:
-        _require_due(store, run)
     branch = standing.branch
+    if not is_forced and not answers and branch is None:
+        _require_due(store, run)
     waits = branch.waits if branch else ()
-    values = _handed_values(standing, command, config) if not answers else ()
+    values = _handed_values(store, standing, command, config) if not answers else ()
     reopening = Reopening(
         run_id=run.id,
+        expected_head=run.head_id,
         head_id=record.id if branch else None,
         lineage=branch.lineage if branch else None,
         step_limit=step_limit,
-        fires_timers=is_forced,
+        fires_timers=is_forced and run.status is RunStatus.WAITING,
         actor=actor,
         waits=(*waits, *values),
         attempts=branch.attempts if branch and reuse_results else (),
@@ -226,6 +229,12 @@ def reopen(
 
 def _kept_results(store: Store, run: RunRecord) -> tuple[str, ...]:
     return tuple(attempt.id for attempt in store.list_results(run))
+
+
+def _is_emptied_by_hand(standing: Standing) -> bool:
+    """Whether an edit left a run nothing to do but to end."""
+    is_edit = standing.record.source is CheckpointSource.UPDATE
+    return is_edit and standing.run.status is not RunStatus.COMPLETED
 
 
 def _require_due(store: Store, run: RunRecord) -> None:
@@ -312,7 +321,7 @@ def _no_question(store: Store, standing: Standing, wait_id: str) -> ResumeError:
 
 
 def _handed_values(
-    standing: Standing, command: Command, config: RunConfig
+    store: Store, standing: Standing, command: Command, config: RunConfig
 ) -> tuple[WaitRecord, ...]:
     """A value for a boundary that asked nothing: each of its activations gets it.
 
@@ -321,6 +330,8 @@ def _handed_values(
     """
     if command.resume is UNSET or standing.questions:
         return ()
+    if standing.branch is None:
+        _require_unanswered(store, standing)
     value = to_json_value(command.resume, "the resume value")
     lineage = standing.branch.lineage if standing.branch else standing.run.lineage
     return tuple(
@@ -337,6 +348,22 @@ def _handed_values(
         )
         for activation in with_ids(standing.record.pending, standing.record.step + 1)
     )
+
+
+def _require_unanswered(store: Store, standing: Standing) -> None:
+    """Refuse a value that comes behind the answer to the question it was meant for."""
+    pending = with_ids(standing.record.pending, standing.record.step + 1)
+    asking = {activation.id for activation in pending}
+    gates = {name for activation in pending for name in activation.after}
+    for wait in store.list_waits(standing.run.thread_id, standing.run.namespace):
+        is_mine = wait.activation_id in asking or wait.public_id in gates
+        if (
+            is_mine
+            and wait.kind is WaitKind.INTERRUPT
+            and wait.status is WaitStatus.ANSWERED
+            and wait.lineage == standing.run.lineage
+        ):
+            raise _no_question(store, standing, wait.public_id)
 
 
 __all__ = [

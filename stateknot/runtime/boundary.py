@@ -83,7 +83,8 @@ def draft_boundary(
     fold = blueprint.fold
     waits = new_questions(plan.asked, position, config, sequence=position.sequence + 1)
     gates = new_gates(plan.done, position, config)
-    waits += (*gates, *new_timers(plan.done, position, config))
+    if plan.pending:
+        waits += (*gates, *new_timers(plan.done, position, config))
     done = {activation.id for activation, _ in plan.done}
     closed = [w.id for a in done for w in position.waits.get(a, ())]
     closed += _superseded(plan, position)

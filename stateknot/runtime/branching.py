@@ -1,8 +1,9 @@
 """What a branch or a fork takes along from the checkpoint it begins at.
 
-Questions are open again there unless they had been answered before that checkpoint;
-results that were pending at it are reused. Everything gets a new id, and ids of the old
-branch stay with the old branch.
+Questions are open again there unless they had been answered before that checkpoint, and
+their deadlines begin anew; a timer that stood there keeps its time; results that were
+pending are reused. Everything gets a new id, and ids of the old branch stay with the
+old branch.
 """
 
 from __future__ import annotations
@@ -11,10 +12,15 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from stateknot.kernel.routing import with_ids
-from stateknot.kernel.vocabulary import UNSET, WaitStatus
+from stateknot.kernel.vocabulary import (
+    UNSET,
+    CheckpointSource,
+    WaitKind,
+    WaitStatus,
+)
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
     from stateknot.kernel.records import AttemptRecord, CheckpointRecord, WaitRecord
     from stateknot.kernel.store import Store
@@ -47,17 +53,19 @@ def carry_over(
     """
     pending = {a.id for a in with_ids(record.pending, record.step + 1)}
     gates = {name for activation in record.pending for name in activation.after}
-    waits = [
-        wait
-        for wait in store.list_waits_at(record)
-        if wait.activation_id in pending or wait.public_id in gates
+    stood = store.list_waits_at(record)
+    mine = [w for w in stood if w.activation_id in pending or w.public_id in gates]
+    carried = [
+        *(_carried_question(wait, record, standing_at) for wait in _asked_last(mine)),
+        *(_carried_value(wait, standing_at) for wait in _handed_before(mine, record)),
+        *(_carried_timer(wait, standing_at) for wait in _timers(store, record, stood)),
     ]
     attempts = [a for a in store.list_results_at(record) if a.activation_id in pending]
     return Branch(
         lineage=lineage,
         waits=tuple(
             replace(
-                _carried_wait(wait, record, standing_at),
+                wait,
                 id=new_id(),
                 question_id=wait.public_id
                 if keep_public_ids or wait.public_id in gates
@@ -65,7 +73,7 @@ def carry_over(
                 run_id=run_id,
                 lineage=lineage,
             )
-            for wait in _asked_last(waits)
+            for wait in carried
         ),
         attempts=tuple(
             replace(
@@ -80,22 +88,76 @@ def carry_over(
     )
 
 
-def _asked_last(waits: list[WaitRecord]) -> list[WaitRecord]:
+def _asked_last(waits: Sequence[WaitRecord]) -> list[WaitRecord]:
     """Of questions asked again at a later boundary, the newest of each key."""
-    newest = {(w.activation_id, w.key, w.position): w for w in waits}
+    questions = [wait for wait in waits if wait.kind is WaitKind.INTERRUPT]
+    newest = {(w.activation_id, w.key, w.position): w for w in questions}
     return list(newest.values())
 
 
-def _carried_wait(
+def _handed_before(
+    waits: Sequence[WaitRecord], record: CheckpointRecord
+) -> list[WaitRecord]:
+    """Values handed in at earlier boundaries; one handed to `record` came after it."""
+    values = [wait for wait in waits if wait.kind is WaitKind.VALUE]
+    return [wait for wait in values if wait.sequence < record.sequence]
+
+
+def _timers(
+    store: Store, record: CheckpointRecord, waits: Sequence[WaitRecord]
+) -> list[WaitRecord]:
+    """The timers that `record` waits for: set by its boundary, or by that below edits.
+
+    Whatever else is written behind a boundary is written when its timers are over.
+    """
+    boundary: CheckpointRecord | None = record
+    while boundary is not None and boundary.source is CheckpointSource.UPDATE:
+        boundary = store.find_checkpoint(
+            record.thread_id, boundary.parent_id or "", record.namespace
+        )
+    return [
+        wait
+        for wait in waits
+        if wait.kind is WaitKind.TIMER
+        and boundary is not None
+        and wait.sequence == boundary.sequence
+    ]
+
+
+def _carried_question(
     wait: WaitRecord, record: CheckpointRecord, standing_at: int
 ) -> WaitRecord:
     answered_at = wait.answered_sequence
-    is_answered = answered_at is not None and answered_at < record.sequence
+    if answered_at is not None and answered_at < record.sequence:
+        return replace(
+            wait,
+            sequence=standing_at,
+            status=WaitStatus.ANSWERED,
+            answered_sequence=standing_at - 1,
+        )
     return replace(
         wait,
         sequence=standing_at,
-        status=WaitStatus.ANSWERED if is_answered else WaitStatus.OPEN,
-        answer=wait.answer if is_answered else UNSET,
-        answered_by=wait.answered_by if is_answered else None,
-        answered_sequence=standing_at - 1 if is_answered else None,
+        status=WaitStatus.OPEN,
+        answer=UNSET,
+        answered_by=None,
+        answered_sequence=None,
+        due_in_seconds=_allowed_seconds(wait),
+    )
+
+
+def _allowed_seconds(wait: WaitRecord) -> float | None:
+    """How long people had to answer when the question was first asked."""
+    if wait.due_at is None or wait.asked_at is None:
+        return None
+    return (wait.due_at - wait.asked_at).total_seconds()
+
+
+def _carried_value(wait: WaitRecord, standing_at: int) -> WaitRecord:
+    return replace(wait, sequence=standing_at - 1, status=WaitStatus.ANSWERED)
+
+
+def _carried_timer(wait: WaitRecord, standing_at: int) -> WaitRecord:
+    return replace(
+        wait, sequence=standing_at, status=WaitStatus.OPEN, due_in_seconds=None
     )

@@ -98,7 +98,7 @@ class Drive:
             if waiting is not None:
                 return waiting
             while True:
-                limit = self.budget.exceeded(position)
+                limit = self.budget.exceeded(position) if position.pending else None
                 if limit is not None:
                     return self._stop(position, limit)
                 end = self._superstep(position, steps)
@@ -205,7 +205,7 @@ class Drive:
     ) -> DriveEnd | None:
         failure = plan.failure or find_unsatisfied_join(self.blueprint, plan)
         plan = replace(plan, failure=failure)
-        is_loop = plan.source is CheckpointSource.LOOP
+        is_loop = plan.source is CheckpointSource.LOOP and bool(plan.done)
         status = status_behind(plan, failure)
         steps = position.steps + is_loop
         drafted = draft_boundary(plan, result, position, self.config, self.blueprint)

@@ -191,7 +191,9 @@ class Editor:
         except FoldError as error:
             if isinstance(error.cause, StateError):
                 raise error.cause from error
-            raise StateError(f"the update could not be folded: {error}") from error
+            what = f"{error.path}: " if error.path else ""
+            text = f"{what}the update could not be folded: {error}"
+            raise StateError(text, path=error.path) from error
 
     def _route(
         self,

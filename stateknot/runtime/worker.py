@@ -13,7 +13,12 @@ import socket
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from stateknot.errors import LeaseError, RevisionMismatchError, ThreadBusyError
+from stateknot.errors import (
+    LeaseError,
+    RevisionMismatchError,
+    StaleCheckpointError,
+    ThreadBusyError,
+)
 from stateknot.kernel.commands import Command, ResumeTarget
 from stateknot.kernel.vocabulary import RunStatus, WaitStatus
 from stateknot.registry import find_graph
@@ -108,7 +113,7 @@ def _drive(
 def _took_up_answers(store: Store, run_id: str) -> bool:
     try:
         return take_up_answers(store, run_id)
-    except ThreadBusyError:
+    except (StaleCheckpointError, ThreadBusyError):
         # An answer or a sweep reopened it in between, and another worker has it.
         return False
 

@@ -14,14 +14,17 @@ from django.db.models.functions import Now
 from stateknot.errors import (
     AlreadyAnsweredError,
     NotFoundError,
-    StaleCheckpointError,
 )
-from stateknot.kernel.lifecycle import require_can_reopen, require_can_write
+from stateknot.kernel.lifecycle import (
+    require_can_reopen,
+    require_can_write,
+    require_head,
+)
 from stateknot.kernel.profile import encode
 from stateknot.kernel.records import Event
 from stateknot.kernel.vocabulary import RunStatus, WaitStatus
 from stateknot.models import Checkpoint, NodeAttempt, Run, Thread, Wait
-from stateknot.storage.admitting import insert_fork
+from stateknot.storage.admitting import insert_fork, superseded
 from stateknot.storage.boundary import (
     add_waits,
     checkpoint_row,
@@ -106,6 +109,7 @@ class StoreActs(StoreReader):
         if holding is not None:
             other = run_record(holding, run.thread.key, holding.revision.digest)
         require_can_reopen(record, other, is_driven=self._is_driven(run))
+        require_head(record, reopening.expected_head)
         run.status = RunStatus.PENDING.value
         run.error, run.error_code, run.failed_node = None, "", ""
         run.output, run.ended_at, run.holder = None, None, ""
@@ -118,7 +122,8 @@ class StoreActs(StoreReader):
             run.head_id = UUID(reopening.head_id)
             run.lineage = reopening.lineage
         run.step_limit = reopening.step_limit or run.step_limit
-        append_journal(run, reopening.events, using=self.using, actor=reopening.actor)
+        events = self._leave_run(run) + reopening.events
+        append_journal(run, events, using=self.using, actor=reopening.actor)
         self._save(run, *_REOPENED)
         if not run.namespace:
             Thread.objects.using(self.using).filter(id=run.thread_id).update(
@@ -136,6 +141,12 @@ class StoreActs(StoreReader):
         """Mark pending results as used up: their activations run again."""
         rows = NodeAttempt.objects.using(self.using).filter(id__in=attempt_ids)
         rows.update(is_folded=True)
+
+    def _leave_run(self, run: Run) -> tuple[Event, ...]:
+        """Close what the thread's current run still asks, if that is another one."""
+        if run.namespace or run.thread.current_run_id == run.id:
+            return ()
+        return superseded(run.thread.current_run, self.using)
 
     def _leave_branch(self, run: Run) -> None:
         """Close what is open on the branch that the run leaves."""
@@ -173,12 +184,7 @@ class StoreActs(StoreReader):
         run = self._locked(change.run_id)
         record = run_record(run, run.thread.key, run.revision.digest)
         require_can_write(record, is_driven=self._is_driven(run))
-        if str(run.head_id) != change.expected_head:
-            raise StaleCheckpointError(
-                thread_id=run.thread.key,
-                expected=change.expected_head,
-                found=str(run.head_id),
-            )
+        require_head(record, change.expected_head)
         draft = change.checkpoint
         tip = load_tip(run, draft.parent_id, self.using)
         row, _ = checkpoint_row(draft, tip, None)

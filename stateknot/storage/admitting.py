@@ -48,7 +48,7 @@ def insert_run(admission: Admission, using: str) -> tuple[Run, str]:
         pending=admission.pending,
         namespace=admission.namespace,
     )
-    events = admission.events + _superseded(previous, using)
+    events = admission.events + superseded(previous, using)
     return _insert(admission, draft, thread, RunStatus.PENDING, events, using)
 
 
@@ -97,7 +97,7 @@ def _next_sequence(thread: Thread, admission: Admission, using: str) -> int:
     return 0 if last is None else last + 1
 
 
-def _superseded(previous: Run | None, using: str) -> tuple[Event, ...]:
+def superseded(previous: Run | None, using: str) -> tuple[Event, ...]:
     """Close what an ended run still asked, and say so: it is not dropped silently."""
     if previous is None or previous.status in HOLDING:
         return ()

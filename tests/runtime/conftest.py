@@ -46,3 +46,11 @@ def sink() -> CollectingSink:
 def empty_registry(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let the test register graphs that no other test sees."""
     monkeypatch.setattr("stateknot.registry._graphs", {})
+
+
+@pytest.fixture(params=["memory", IN_DATABASE])
+def time(request: pytest.FixtureRequest) -> Any:
+    """Give a store whose time a test lets pass, as `time.store`."""
+    from tests.runtime.moving_time import DatabaseTime, MemoryTime
+
+    return MemoryTime() if request.param == "memory" else DatabaseTime()
