@@ -110,7 +110,7 @@ def _describe_pause(at: Standpoint | None) -> SafeString:
 
 def _due(run: Run, at: Standpoint | None) -> tuple[SafeString, str]:
     since = run.started_at if run.status == RunStatus.RUNNING else run.woken_at
-    return _time(since or run.created_at), _next_nodes(at)
+    return render_time(since or run.created_at), _next_nodes(at)
 
 
 def _next_nodes(at: Standpoint | None) -> str:
@@ -134,6 +134,7 @@ def render_age(moment: datetime | None) -> SafeString:
     return format_html('<time datetime="{}">{}</time>', moment.isoformat(), age)
 
 
-def _time(moment: datetime) -> SafeString:
+def render_time(moment: datetime) -> SafeString:
+    """A moment to the second, in the current time zone."""
     local = timezone.localtime(moment).strftime("%Y-%m-%d %H:%M:%S")
     return format_html('<time datetime="{}">{}</time>', moment.isoformat(), local)

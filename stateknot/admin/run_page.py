@@ -80,6 +80,7 @@ def gather_page(
         "is_current": run.thread.current_run_id == run.id and not run.namespace,
         "is_moving": run.status in MOVING,
         "is_limited": run.error_code == LIMIT_CODE,
+        "metadata": render_tree(run.metadata) if run.metadata else "",
         "seen": tag_of(run),
         "token": sign_shown(run, str(run.head_id)),
         "questions": _questions(head, answers),

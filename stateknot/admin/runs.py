@@ -20,7 +20,7 @@ from django.utils.translation import gettext_lazy
 from stateknot.admin.edit_view import EditView
 from stateknot.admin.filters import ErrorCodeFilter, FailedNodeFilter, GraphFilter
 from stateknot.admin.live_view import LiveView
-from stateknot.admin.presenting import render_status, shorten
+from stateknot.admin.presenting import render_status, render_time, shorten
 from stateknot.admin.read_only import ReadOnlyAdmin
 from stateknot.admin.run_page import gather_page
 from stateknot.admin.run_verbs import AnswerView, ResumeView, RetryView
@@ -47,8 +47,8 @@ class RunAdmin(ReadOnlyAdmin):
     """Runs, newest first; a run's page is where it is understood and repaired."""
 
     list_display = (
-        *("short_id", "state", "thread_key", "graph_id", "failure"),
-        *("created_at", "actor"),
+        *("short_id", "state", "thread_key", "failure"),
+        *("admitted", "actor"),
     )
     list_filter = (
         "status",
@@ -79,9 +79,13 @@ class RunAdmin(ReadOnlyAdmin):
         return render_status(run.status, run.get_status_display())
 
     @admin.display(description=gettext_lazy("thread"), ordering="thread__key")
-    def thread_key(self, run: Run) -> str:
-        """The thread id that the project chose."""
-        return run.thread.key
+    def thread_key(self, run: Run) -> SafeString:
+        """The thread id that the project chose, and the graph."""
+        return format_html(
+            '<div class="sk-thread">{}<br><span class="sk-quiet">{}</span></div>',
+            run.thread.key,
+            run.graph_id,
+        )
 
     @admin.display(description=gettext_lazy("failed at"), ordering="failed_node")
     def failure(self, run: Run) -> SafeString | str:
@@ -93,6 +97,11 @@ class RunAdmin(ReadOnlyAdmin):
             run.failed_node or "-",
             run.error_code,
         )
+
+    @admin.display(description=gettext_lazy("admitted"), ordering="created_at")
+    def admitted(self, run: Run) -> SafeString:
+        """When the run came to be."""
+        return render_time(run.created_at)
 
     def get_search_results(
         self, request: HttpRequest, queryset: QuerySet[Any], search_term: str

@@ -174,6 +174,13 @@ def test_live_address_answers_304_until_something_happens(
     assert changed.headers["ETag"] != seen
 
 
+def test_live_address_notices_an_edit(admin_client: Client) -> None:
+    run = driven()
+    seen = {"if-none-match": admin_client.get(url_of(run)).context["seen"]}
+    update_state("t", {"weight": 2})
+    assert admin_client.get(url_of(run, "live"), headers=seen).status_code == 200
+
+
 def test_live_address_is_for_viewers_only(db: None) -> None:
     assert client_of("nobody").get(url_of(driven(), "live")).status_code == 403
 
