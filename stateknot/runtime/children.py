@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import contextvars
 import threading
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
@@ -23,8 +23,9 @@ from stateknot.runtime.admission import draft_admission, find_standing, reopen
 from stateknot.runtime.child_records import INPUT, input_values
 from stateknot.runtime.child_stops import ChildDeferred, ChildPaused, passed_on
 from stateknot.runtime.config import own_frame
-from stateknot.runtime.execution import ChildRun, GraphExecution, interrupt_of
+from stateknot.runtime.execution import ChildRun, GraphExecution, execution_of
 from stateknot.runtime.position import load_position
+from stateknot.runtime.told_runs import ToldRuns
 
 if TYPE_CHECKING:
     from pydantic import BaseModel
@@ -43,33 +44,6 @@ current_children: contextvars.ContextVar[Children | None] = contextvars.ContextV
     "stateknot_children", default=None
 )
 """The calls of the activation whose handler runs in this context."""
-
-
-class ToldRuns:
-    """The child runs of a superstep in completion order, told from any thread."""
-
-    def __init__(self) -> None:
-        self._runs: list[ChildRun] = []
-        self._lock = threading.Lock()
-
-    def tell(self, run: ChildRun) -> None:
-        """Add a run that came to its end or paused."""
-        with self._lock:
-            self._runs.append(run)
-
-    def note_usage(self, run_id: str, usage: Mapping[str, float]) -> None:
-        """Say what a run that was told used."""
-        with self._lock:
-            self._runs = [
-                replace(run, usage=dict(usage)) if run.run_id == run_id else run
-                for run in self._runs
-            ]
-
-    def take(self) -> list[ChildRun]:
-        """What was told since the last call."""
-        with self._lock:
-            taken, self._runs = self._runs, []
-        return taken
 
 
 @dataclass(slots=True, kw_only=True)
@@ -217,7 +191,33 @@ class Children:
         self, child: CompiledGraph, run: RunRecord, fence: Fence
     ) -> GraphExecution:
         end = self.drive(child, self.store, run, fence)
-        execution = self._execution(child, run, end)
+        waits = self._open_waits(end)
+        execution = execution_of(
+            run,
+            end.position,
+            status=end.status,
+            waits=waits,
+            steps=end.steps,
+            visited=end.visited,
+            child_runs=end.child_runs,
+            output=end.output,
+        )
+        self._raise_failure(end, run, execution)
+        if end.status is RunStatus.COMPLETED:
+            self._tell(child, execution)
+            return execution
+        if end.status is RunStatus.INTERRUPTED:
+            self._tell(child, execution)
+            raise ChildPaused(self._passed_on(waits))
+        waiting = self.store.find_run(run.id)
+        if waiting is not None and waiting.status is RunStatus.WAITING:
+            self._require_due(waiting)
+            raise ChildDeferred(0.0)
+        raise LeaseError(run.id, fence.epoch)
+
+    def _raise_failure(
+        self, end: DriveEnd, run: RunRecord, execution: GraphExecution
+    ) -> None:
         if end.error is not None:
             raise end.error
         if end.failure is not None:
@@ -227,37 +227,6 @@ class Children:
                 checkpoint_id=execution.checkpoint_id,
                 execution=execution,
             )
-        if end.status is RunStatus.COMPLETED:
-            self._tell(child, execution)
-            return execution
-        if end.status is RunStatus.INTERRUPTED:
-            self._tell(child, execution)
-            raise ChildPaused(self._passed_on(self._open_waits(end)))
-        waiting = self.store.find_run(run.id)
-        if waiting is not None and waiting.status is RunStatus.WAITING:
-            self._require_due(waiting)
-            raise ChildDeferred(0.0)
-        raise LeaseError(run.id, fence.epoch)
-
-    def _execution(
-        self, child: CompiledGraph, run: RunRecord, end: DriveEnd
-    ) -> GraphExecution:
-        position = end.position
-        return GraphExecution(
-            state=position.state if position else None,
-            run_id=run.id,
-            graph_id=run.graph_id,
-            root_run_id=run.root_run_id,
-            parent_run_id=self.run.id,
-            status=end.status,
-            thread_id=run.thread_id,
-            checkpoint_id=position.head_id if position else run.head_id,
-            steps=end.steps,
-            visited=end.visited,
-            interrupts=[interrupt_of(wait) for wait in self._open_waits(end)],
-            child_runs=end.child_runs,
-            output=end.output,
-        )
 
     def _open_waits(self, end: DriveEnd) -> list[WaitRecord]:
         if end.status is not RunStatus.INTERRUPTED or end.position is None:
@@ -268,17 +237,8 @@ class Children:
     def _remembered(self, child: CompiledGraph, run: RunRecord) -> GraphExecution:
         """The end of a call that finished in an earlier attempt of the handler."""
         position = load_position(self.store, child.blueprint, run)
-        execution = GraphExecution(
-            state=position.state,
-            run_id=run.id,
-            graph_id=run.graph_id,
-            root_run_id=run.root_run_id,
-            parent_run_id=self.run.id,
-            status=RunStatus.COMPLETED,
-            thread_id=run.thread_id,
-            checkpoint_id=position.head_id,
-            steps=run.steps,
-            output=run.output,
+        execution = execution_of(
+            run, position, status=run.status, steps=run.steps, output=run.output
         )
         self._tell(child, execution)
         return execution

@@ -19,8 +19,9 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from datetime import datetime
 
-    from stateknot.kernel.records import CheckpointRecord, WaitRecord
+    from stateknot.kernel.records import CheckpointRecord, RunRecord, WaitRecord
     from stateknot.kernel.state import StateCodec
+    from stateknot.runtime.position import Position
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -94,6 +95,29 @@ class GraphExecution:
             parent_run_id=self.parent_run_id,
             children=tuple(self.child_runs),
         )
+
+
+def execution_of(
+    run: RunRecord,
+    position: Position | None,
+    *,
+    status: RunStatus,
+    waits: Sequence[WaitRecord] = (),
+    **facts: Any,
+) -> GraphExecution:
+    """How a drive of `run` ended, at `position`; `facts` are the rest of the fields."""
+    return GraphExecution(
+        state=position.state if position else None,
+        run_id=run.id,
+        graph_id=run.graph_id,
+        root_run_id=run.root_run_id,
+        parent_run_id=run.parent_run_id,
+        status=status,
+        thread_id=run.thread_id,
+        checkpoint_id=position.head_id if position else run.head_id,
+        interrupts=[interrupt_of(wait) for wait in waits],
+        **facts,
+    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -28,7 +28,7 @@ from stateknot.runtime.composed import compose, from_definition
 from stateknot.runtime.config import RunConfig
 from stateknot.runtime.driving import drive_claimed
 from stateknot.runtime.events import EventLog
-from stateknot.runtime.execution import GraphExecution, interrupt_of
+from stateknot.runtime.execution import GraphExecution, execution_of
 from stateknot.runtime.identity import current_owner
 from stateknot.runtime.memory import MemoryCheckpointer
 from stateknot.runtime.thread_api import ThreadApi
@@ -255,18 +255,13 @@ class CompiledGraph(ThreadApi):
         waits = position.all_open() if position else []
         if waits or end.status is RunStatus.INTERRUPTED:
             waits = self._open_after(end)
-        return GraphExecution(
-            state=position.state if position else None,
-            run_id=run.id,
-            graph_id=run.graph_id,
-            root_run_id=run.root_run_id,
-            parent_run_id=run.parent_run_id,
+        return execution_of(
+            run,
+            position,
             status=end.status,
-            thread_id=run.thread_id,
-            checkpoint_id=position.head_id if position else run.head_id,
+            waits=waits,
             steps=end.steps,
             visited=end.visited,
-            interrupts=[interrupt_of(wait) for wait in waits],
             child_runs=end.child_runs,
             output=end.output,
         )

@@ -31,8 +31,9 @@ from stateknot.kernel.retry import decide_retry
 from stateknot.kernel.vocabulary import UNSET, AttemptStatus
 from stateknot.runtime.calling import call
 from stateknot.runtime.child_stops import ChildDeferred, ChildPaused, read_stop
-from stateknot.runtime.children import Children, ToldRuns, current_children
+from stateknot.runtime.children import Children, current_children
 from stateknot.runtime.context import Fork, NodeContext, deliver_answers
+from stateknot.runtime.told_runs import ToldRuns
 
 if TYPE_CHECKING:
     from collections.abc import Callable
