@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
+from stateknot.errors import RunError
 from stateknot.kernel.records import Namespace
 from stateknot.kernel.vocabulary import UNSET
 from stateknot.runtime.config import RecursionFrame
@@ -51,17 +52,23 @@ class NodeContext:
     _emit: Callable[[str, Any], None] = lambda _name, _data: None
     _is_cancelled: Callable[[], bool] = lambda: False
     _heartbeat: Callable[[], None] = lambda: None
+    _is_over: bool = field(default=False, init=False)
 
     def is_cancelled(self) -> bool:
-        """Whether the run was cancelled or lost: stop soon, nothing will be kept."""
-        return self._is_cancelled()
+        """Whether the run was cancelled or lost, or this attempt timed out.
+
+        Stop soon then: nothing will be kept.
+        """
+        return self._is_over or self._is_cancelled()
 
     def heartbeat(self) -> None:
         """Say that the handler is alive; raises LeaseError when the run was lost."""
+        self._require_going()
         self._heartbeat()
 
     def emit(self, name: str, data: Any = None) -> None:
         """Tell an event of your own; it reaches live sinks and the journal."""
+        self._require_going()
         self._emit(name, data)
 
     def report_usage(self, **amounts: Any) -> None:
@@ -69,10 +76,29 @@ class NodeContext:
 
         Raises TypeError for an amount that is no finite number.
         """
+        self._require_going()
         for name, amount in amounts.items():
             if not isinstance(amount, (int, float)) or not math.isfinite(amount):
                 raise TypeError(f"usage {name}={amount!r} is no finite number")
             self.usage[name] = self.usage.get(name, 0) + amount
+
+    def next_attempt(self) -> NodeContext:
+        """What the next attempt of the same activation is told."""
+        return replace(self, attempt=self.attempt + 1, usage={})
+
+    def end(self) -> None:
+        """Keep an attempt that timed out, but may go on, from telling anything more.
+
+        Its successor has a context of its own.
+        """
+        self._is_over = True
+
+    def _require_going(self) -> None:
+        if self._is_over:
+            raise RunError(
+                f"attempt {self.attempt} of node {self.node_id!r} timed out; what it "
+                "says now is not kept. Ask ctx.is_cancelled() and stop"
+            )
 
 
 def deliver_answers(

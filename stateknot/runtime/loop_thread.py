@@ -7,12 +7,21 @@ a handler keeps open on the loop therefore live as long as the drive does.
 from __future__ import annotations
 
 import asyncio
+import logging
 import threading
+from concurrent.futures import TimeoutError as FutureTimeoutError
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine
     from contextvars import Context
+
+
+logger = logging.getLogger("stateknot")
+
+FREEING_SECONDS = 2.0
+"""How long the end of a drive waits for threads that its async handlers started. Those
+of a handler that timed out cannot be stopped, and must not hold the worker."""
 
 
 class LoopThread:
@@ -38,7 +47,11 @@ class LoopThread:
             loop, thread, self._loop = self._loop, self._thread, None
         if loop is None or thread is None:
             return
-        asyncio.run_coroutine_threadsafe(self._free_threads(), loop).result()
+        freeing = asyncio.run_coroutine_threadsafe(self._free_threads(), loop)
+        try:
+            freeing.result(FREEING_SECONDS)
+        except FutureTimeoutError:
+            logger.warning("a thread of an async handler still runs; it is left behind")
         loop.call_soon_threadsafe(loop.stop)
         thread.join()
         loop.close()

@@ -11,7 +11,7 @@ import contextvars
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
-from stateknot.errors import LeaseError
+from stateknot.errors import LeaseError, NodeTimeoutError
 from stateknot.kernel.canonical import domain_digest
 from stateknot.kernel.failure import NodeFailure
 from stateknot.kernel.handlers import is_async
@@ -93,7 +93,7 @@ class NodeRunner:
                     return self._handled(position, activation, context, failed, error)
                 if self._is_long(retry):
                     return replace(failed, outcome=Deferred(delay_seconds=retry))
-                self._schedule_retry(position, failed, context, retry)
+                context = self._schedule_retry(position, failed, context, retry)
             else:
                 return self._ended(position, activation, context, started, outcome)
 
@@ -177,16 +177,31 @@ class NodeRunner:
         arguments = (copy, context) if spec.takes_context else (copy,)
         variables = contextvars.copy_context()
         variables.run(current_children.set, self._children(position, context))
-        return call(
-            spec.handler,
-            arguments,
-            node_id=spec.id,
-            is_async=spec.is_async,
-            timeout=spec.timeout_seconds or self.blueprint.node_timeout_seconds,
-            loop=self.loop,
-            at_thread_end=self.store.thread_finished,
-            variables=variables,
-        )
+        return self._bounded(spec, spec.handler, context, arguments, variables)
+
+    def _bounded(
+        self,
+        spec: NodeSpec,
+        function: Callable[..., Any],
+        context: NodeContext,
+        arguments: tuple[Any, ...],
+        variables: contextvars.Context,
+    ) -> Any:
+        """Call `function` within the node's timeout; past it its context is over."""
+        try:
+            return call(
+                function,
+                arguments,
+                node_id=spec.id,
+                is_async=is_async(function),
+                timeout=spec.timeout_seconds or self.blueprint.node_timeout_seconds,
+                loop=self.loop,
+                at_thread_end=self.store.thread_finished,
+                variables=variables,
+            )
+        except NodeTimeoutError:
+            context.end()
+            raise
 
     def _children(self, position: Position, context: NodeContext) -> Children:
         """What the handler's calls of graphs are run by."""
@@ -218,35 +233,23 @@ class NodeRunner:
         spec = self.blueprint.nodes[activation.node]
         if spec.on_error is None:
             return failed
-        self._hand_over(position, activation, context)
+        handling = replace(context, usage={})
+        self._hand_over(position, activation, handling)
         started = self.config.clock.now()
-        copy = self.blueprint.fold.copy(position.state)
-        arguments = (copy, context, error)
+        arguments = (self.blueprint.fold.copy(position.state), handling, error)
+        variables = contextvars.copy_context()
         try:
-            result = self._call_error_handler(spec, spec.on_error, arguments)
+            result = self._bounded(spec, spec.on_error, handling, arguments, variables)
             outcome = read_result(activation.node, result)
         except LeaseError:
             raise
         except Exception as second:  # noqa: BLE001 - the boundary of author's code
             error.add_note(f"its error handler failed too: {second!r}")
-            return self._failed(position, activation, context, started, error)
+            first = failed.attempt.started_at
+            return self._failed(position, activation, context, first, error)
         self.on_attempt(failed.attempt)
-        context.attempt += 1
-        return self._ended(position, activation, context, started, outcome)
-
-    def _call_error_handler(
-        self, spec: NodeSpec, handler: Callable[..., Any], arguments: tuple[Any, ...]
-    ) -> Any:
-        return call(
-            handler,
-            arguments,
-            node_id=spec.id,
-            is_async=is_async(handler),
-            timeout=spec.timeout_seconds or self.blueprint.node_timeout_seconds,
-            loop=self.loop,
-            at_thread_end=self.store.thread_finished,
-            variables=contextvars.copy_context(),
-        )
+        handling.attempt += 1
+        return self._ended(position, activation, handling, started, outcome)
 
     def _is_long(self, delay: float) -> bool:
         """Whether the wait for a retry is stored rather than slept."""
@@ -262,7 +265,8 @@ class NodeRunner:
 
     def _schedule_retry(
         self, position: Position, failed: Ran, context: NodeContext, delay: float
-    ) -> None:
+    ) -> NodeContext:
+        """Wait, and give what the next attempt is told."""
         self.on_attempt(failed.attempt)
         self.log.tell(
             "node.retry_scheduled",
@@ -272,8 +276,7 @@ class NodeRunner:
             delay=delay,
         )
         self.config.clock.sleep(delay)
-        context.attempt += 1
-        context.usage = {}
+        return context.next_attempt()
 
     def _failed(
         self,
