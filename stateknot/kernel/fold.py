@@ -20,6 +20,7 @@ from stateknot.kernel.reduction import FoldError, Reduced, reduce_fields, reduce
 from stateknot.kernel.state import StateCodec
 from stateknot.kernel.state_model import check_state_model, marks_of
 from stateknot.kernel.updates import UpdateReader
+from stateknot.kernel.vocabulary import UNSET
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -158,7 +159,7 @@ class StateFold:
         kept: dict[str, Any] = {}
         appends: dict[str, list[JsonValue]] = {}
         for name, start in reduced.starts.items():
-            old, new = getattr(state, name), getattr(valid, name)
+            old, new = getattr(state, name, UNSET), getattr(valid, name)
             if start and isinstance(new, list) and new[:start] == old:
                 items, restored = self._added(valid, name, start)
                 if items:
@@ -169,7 +170,7 @@ class StateFold:
             name
             for name in may_change
             if name not in kept
-            and not is_alike(getattr(state, name), getattr(valid, name))
+            and not is_alike(getattr(state, name, UNSET), getattr(valid, name))
         ]
         changes = self.codec.store(valid, changed)
         kept.update(self.codec.restore(valid, changes))

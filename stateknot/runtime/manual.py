@@ -67,7 +67,7 @@ class Editor:
                 thread_id=thread_id, expected=expected, found=base.id
             )
         self._check_node(as_node)
-        state = self.blueprint.fold.codec.load(base.values)
+        state = self._state(base)
         folded = self._fold(state, as_node, update)
         pending = self._named(run, base)
         survivors = tuple(a for a in pending if a.node != as_node)
@@ -161,6 +161,18 @@ class Editor:
         if run is None or base is None:
             raise CheckpointError(f"no checkpoint found on thread {thread_id!r}")
         return run, base
+
+    def _state(self, base: CheckpointRecord) -> BaseModel:
+        """The state that is edited; as it is stored where the model refuses it.
+
+        Otherwise the one act that could mend such a state would be refused as well. The
+        edited state must fit the model.
+        """
+        codec = self.blueprint.fold.codec
+        try:
+            return codec.load(base.values)
+        except StateError:
+            return codec.model.model_construct(**base.values)
 
     def _named(self, run: RunRecord, base: CheckpointRecord) -> tuple[Activation, ...]:
         """The base's list, with ids where work of its superstep was kept under them.
