@@ -25,7 +25,6 @@ from django.utils.translation import gettext as _
 from django.views import View
 
 from stateknot.admin.json_tree import pretty
-from stateknot.admin.masking import show_values
 from stateknot.admin.run_verbs import require_run_for, run_url
 from stateknot.admin.state_form import (
     FieldConflict,
@@ -43,6 +42,7 @@ from stateknot.errors import (
     StateError,
     StateKnotError,
 )
+from stateknot.selectors.masking import show_values
 from stateknot.selectors.run_page import Standpoint, find_run_graph, find_standpoint
 from stateknot.services import update_state
 

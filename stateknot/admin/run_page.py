@@ -13,7 +13,6 @@ from django.template.defaultfilters import linebreaks_filter
 
 from stateknot.admin.answer_form import AnswerForm
 from stateknot.admin.json_tree import pretty, render_tree
-from stateknot.admin.masking import show_result, show_values
 from stateknot.admin.presenting import (
     describe_error,
     describe_run,
@@ -26,6 +25,7 @@ from stateknot.admin.verbs import list_offered
 from stateknot.errors import RecursionLimitError
 from stateknot.kernel.profile import decode
 from stateknot.kernel.vocabulary import RunStatus
+from stateknot.selectors.masking import show_result, show_values
 from stateknot.selectors.run_page import (
     find_masking_codec,
     find_standpoint,

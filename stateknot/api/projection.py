@@ -1,13 +1,7 @@
 """From rows and snapshots to the shapes that go out, with secret fields masked.
 
-See Note [Unknown secrets]. The API and the commands both project here, so that neither
-shows what the other hides.
-
-Note [Unknown secrets]
-~~~~~~~~~~~~~~~~~~~~~~
-Which fields are secret is declared in the state model, so only a process with the
-graph's code knows. Elsewhere a reader cannot tell a token from a title, and showing
-everything would make a missing import a leak; so every field is masked there.
+The API and the commands both project here; what is masked is decided in
+`selectors/masking.py`.
 """
 
 from __future__ import annotations
@@ -22,6 +16,7 @@ from stateknot.kernel.profile import decode
 from stateknot.kernel.state import MASK
 from stateknot.registry import find_graph
 from stateknot.selectors import get_state, get_state_history
+from stateknot.selectors.masking import show_values
 from stateknot.selectors.threads import find_codec
 from stateknot.storage import DjangoCheckpointer
 
@@ -165,12 +160,10 @@ def show_entry(entry: JournalRecord) -> shapes.JournalEntry:
 
 
 def mask_state(values: Any, codec: StateCodec | None) -> dict[str, Any]:
-    """The JSON values of a state, secret fields masked. See Note [Unknown secrets]."""
-    if codec is None:
-        return dict.fromkeys(values, MASK)
-    if isinstance(values, BaseModel):
+    """The JSON values of a state, secret fields masked."""
+    if codec is not None and isinstance(values, BaseModel):
         values = codec.dump(values, codec.names)
-    return codec.mask(values)
+    return show_values(values, codec)
 
 
 def refuse_masks(values: Mapping[str, Any], codec: StateCodec | None) -> None:

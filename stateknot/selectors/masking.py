@@ -1,6 +1,13 @@
 """States and results as people may see them: secret fields are masks.
 
-Where no code of the graph is here, nobody knows which fields are secret, so all are.
+The admin, the API and the commands all ask here, so that none shows what another hides.
+See Note [Unknown secrets].
+
+Note [Unknown secrets]
+~~~~~~~~~~~~~~~~~~~~~~
+Which fields are secret is declared in the state model, so only a process with the
+graph's code knows. Elsewhere a reader cannot tell a token from a title, and showing
+everything would make a missing import a leak; so every field is masked there.
 """
 
 from __future__ import annotations
