@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import signal
 import socket
+import sys
 from dataclasses import replace
 from pathlib import Path
 
@@ -13,11 +15,13 @@ from project.audit.demo.locks import FileLock
 from project.audit.demo.operator import NAME, reset_operator
 from project.audit.demo.packages import make_own_terms, make_unreadable
 from project.audit.demo.progress import Look, describe
-from project.audit.demo.server import HOST, claimed_place
+from project.audit.demo.server import HOST, Place, ServerError, claimed_place, comes_up
 from project.audit.demo.summary import summarise
 from project.audit.inspection import inspect_package
 from project.audit.models import AuditReport
 from project.audit.packages import UnreadableMetadataError, list_installed
+from stateknot.management.supervision.child import Child, Program
+from stateknot.management.supervision.inbox import SignalInbox
 
 
 def test_own_terms_are_known_to_no_strategy(tmp_path: Path) -> None:
@@ -84,6 +88,34 @@ def test_claim_passes_over_a_port_in_use(tmp_path: Path) -> None:
         taken = place.port
     with socket.create_server((HOST, taken)), claimed_place(tmp_path) as place:
         assert place.port > taken
+
+
+def start_and_fail(place: Place) -> Child:
+    """Start a program in the server's stead that ends at once."""
+    return Child(
+        Program(
+            name="short-lived",
+            argv=[sys.executable, "-c", "raise SystemExit('no luck')"],
+            on_orphaned=signal.SIGTERM,
+            log=place.log_dir / "up.log",
+        )
+    )
+
+
+def test_server_whose_port_was_taken_meanwhile_is_no_failure(tmp_path: Path) -> None:
+    """The port was free when it was claimed: the next one is tried."""
+    with claimed_place(tmp_path) as place, SignalInbox() as inbox:
+        child = start_and_fail(place)
+        with socket.create_server((HOST, place.port)):
+            assert comes_up(child, place, inbox) is False
+
+
+def test_server_that_ends_on_a_free_port_is_quoted(tmp_path: Path) -> None:
+    """A newcomer reads the reason without opening a log."""
+    with claimed_place(tmp_path) as place, SignalInbox() as inbox:
+        child = start_and_fail(place)
+        with pytest.raises(ServerError, match=r"did not start: no luck \(see up\.log"):
+            comes_up(child, place, inbox)
 
 
 def test_describe_of_an_unchanged_look_is_silent() -> None:

@@ -13,7 +13,7 @@ from django.urls import reverse
 from django.utils import timezone
 
 from project.audit.demo.progress import Look, describe, look
-from project.audit.demo.server import ServerError, require_alive
+from project.audit.demo.server import ServerError
 from project.audit.demo.summary import summarise
 from project.audit.models import AuditReport
 from stateknot.services import start_run
@@ -21,8 +21,7 @@ from stateknot.services import start_run
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from project.audit.demo.server import Place
-    from stateknot.management.supervision.child import Child
+    from project.audit.demo.server import Server
     from stateknot.management.supervision.inbox import SignalInbox
 
 LOOK_SECONDS = 0.3
@@ -45,12 +44,12 @@ class Audit:
     def __init__(
         self,
         state: dict[str, Any],
-        place: Place,
+        server: Server,
         say: Callable[..., None],
         *,
         once: bool,
     ) -> None:
-        self._place, self._say, self._once = place, say, once
+        self._server, self._say, self._once = server, say, once
         self.thread_id = f"audit-{timezone.now():%Y%m%d-%H%M%S-%f}"
         run = start_run(
             "project.audit", state, thread_id=self.thread_id, actor="stateknot_demo"
@@ -62,7 +61,7 @@ class Audit:
         self._moved_at = time.monotonic()
         say(f"Run       {self._page}", "")
 
-    def follow(self, server: Child, inbox: SignalInbox) -> Look:
+    def follow(self, inbox: SignalInbox) -> Look:
         """Tell what happens until a stop signal or, with `once`, until it rests.
 
         Raises `ServerError` when web and worker have ended, or when nothing happens.
@@ -71,7 +70,7 @@ class Audit:
             now = self._look()
             if inbox.stops or (self._once and now.is_at_rest):
                 break
-            require_alive(server, self._place)
+            self._server.require_alive()
             self._require_movement(now)
             inbox.wait(LOOK_SECONDS)
         if self._once and now.reported:
@@ -96,8 +95,8 @@ class Audit:
         if now.is_at_rest or time.monotonic() - self._moved_at < STALL_SECONDS:
             return
         raise ServerError(
-            f"the run has not moved for {STALL_SECONDS:.0f} seconds; the reason should "
-            f"stand in {self._place.log_dir / 'worker.log'}"
+            f"the run has not moved for {STALL_SECONDS:.0f} seconds; the worker's last "
+            f"complaint: {self._server.quote_complaint()}"
         )
 
     def _say_what_to_do(self, status: str) -> None:
@@ -113,4 +112,4 @@ class Audit:
         return report
 
     def _address(self, name: str, key: Any) -> str:
-        return f"{self._place.origin}{reverse(name, args=[key])}"
+        return f"{self._server.place.origin}{reverse(name, args=[key])}"

@@ -6,6 +6,7 @@ Owns its port, its start, its readiness and its end; what it does inside is
 
 from __future__ import annotations
 
+import re
 import signal
 import sys
 import time
@@ -32,6 +33,7 @@ NODE_GRACE_SECONDS = 10.0
 GRACE_SECONDS = 25.0
 POLL_SECONDS = 0.1
 LOG_LINES_SHOWN = 2
+COMPLAINT = re.compile(r" (?:WARNING|ERROR|CRITICAL) ")
 
 
 class ServerError(Exception):
@@ -51,14 +53,35 @@ class Place:
         return f"http://{HOST}:{self.port}"
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Server:
+    """Web and worker of one demo, up at a place."""
+
+    child: Child
+    place: Place
+
+    def require_alive(self) -> None:
+        """Raise `ServerError` if they have ended."""
+        if self.child.exit_code is not None:
+            log_dir = self.place.log_dir
+            raise ServerError(f"web and worker have ended: {_explain(log_dir)}")
+
+    def quote_complaint(self) -> str:
+        """Give the last warning or error in the worker's log, or say there is none."""
+        log = self.place.log_dir / "worker.log"
+        lines = log.read_text(errors="replace").splitlines()
+        complaints = [x for x in lines if COMPLAINT.search(x)]
+        return f"{complaints[-1] if complaints else 'no complaint'} (in {log})"
+
+
 @contextmanager
-def claimed_place(log_root: Path) -> Iterator[Place]:
-    """Claim the first free port from 8000 on, with a directory for its logs.
+def claimed_place(log_root: Path, first_port: int = FIRST_PORT) -> Iterator[Place]:
+    """Claim the first free port from one on, with a directory for its logs.
 
     The claim is a lock, because a port stays free until the server listens: two demos
     that start together take two ports. Raises `ServerError` when none is free.
     """
-    for port in range(FIRST_PORT, FIRST_PORT + PORTS_TRIED):
+    for port in range(first_port, FIRST_PORT + PORTS_TRIED):
         if not is_free(HOST, port):
             continue
         directory = log_root / f"port-{port}"
@@ -73,25 +96,29 @@ def claimed_place(log_root: Path) -> Iterator[Place]:
 
 
 @contextmanager
-def running_server(place: Place, inbox: SignalInbox) -> Iterator[Child]:
+def running_server(log_root: Path, inbox: SignalInbox) -> Iterator[Server]:
     """Run web and worker; leave no process behind, however it ends.
 
-    Gives up waiting for it at a stop signal. Raises `ServerError`.
+    Tries the next port when another program takes one first. Gives up waiting at a
+    stop signal. Raises `ServerError`.
     """
+    first_port = FIRST_PORT
+    while True:
+        with claimed_place(log_root, first_port) as place:
+            child = _start(place)
+            try:
+                if comes_up(child, place, inbox):
+                    yield Server(child=child, place=place)
+                    return
+            finally:
+                drain([child], grace=GRACE_SECONDS, inbox=inbox)
+        first_port = place.port + 1
+
+
+def _start(place: Place) -> Child:
     for old in place.log_dir.glob("*.log"):
         old.unlink()
-    child = Child(_program(place))
-    try:
-        _wait_ready(child, place.log_dir, inbox)
-        yield child
-    finally:
-        drain([child], grace=GRACE_SECONDS, inbox=inbox)
-
-
-def require_alive(server: Child, place: Place) -> None:
-    """Raise `ServerError` if the server has ended."""
-    if server.exit_code is not None:
-        raise ServerError(f"web and worker have ended: {_explain(place.log_dir)}")
+    return Child(_program(place))
 
 
 def _program(place: Place) -> Program:
@@ -110,17 +137,23 @@ def _program(place: Place) -> Program:
     )
 
 
-def _wait_ready(child: Child, log_dir: Path, inbox: SignalInbox) -> None:
-    """Wait until web and worker both said so, at most START_SECONDS."""
+def comes_up(child: Child, place: Place, inbox: SignalInbox) -> bool:
+    """Wait until web and worker are ready; False if another program took the port."""
     deadline = time.monotonic() + START_SECONDS
-    while "ready on" not in (log_dir / "up.log").read_text(errors="replace"):
-        has_failed = child.exit_code is not None or time.monotonic() >= deadline
+    log = place.log_dir / "up.log"
+    while "ready on" not in log.read_text(errors="replace"):
+        has_ended = child.exit_code is not None
         # Read the signals after that: a Ctrl-C may have ended the child too.
         inbox.wait(POLL_SECONDS)
         if inbox.stops:
-            return
-        if has_failed:
-            raise ServerError(f"web and worker did not start: {_explain(log_dir)}")
+            return True
+        if has_ended and not is_free(HOST, place.port):
+            return False
+        if has_ended or time.monotonic() >= deadline:
+            raise ServerError(
+                f"web and worker did not start: {_explain(place.log_dir)}"
+            )
+    return True
 
 
 def _explain(log_dir: Path) -> str:

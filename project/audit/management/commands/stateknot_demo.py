@@ -23,7 +23,7 @@ from project.audit.demo.following import Audit
 from project.audit.demo.locks import FileLock
 from project.audit.demo.operator import NAME, reset_operator
 from project.audit.demo.packages import make_own_terms, make_unreadable
-from project.audit.demo.server import ServerError, claimed_place, running_server
+from project.audit.demo.server import ServerError, running_server
 from project.audit.inputs import InputFileError, read_requirements
 from stateknot.management.supervision.inbox import SignalInbox
 
@@ -110,19 +110,18 @@ class Command(BaseCommand):
     ) -> Look | None:
         """Bring everything up, follow one audit; None if it was stopped before."""
         logs = settings.VAR_DIR / "log"
-        with closing(_lock_database(logs)) as lock, claimed_place(logs) as place:
-            _log_to(place.log_dir / "demo.log")
+        with closing(_lock_database(logs)) as lock:
             password = _prepare_database(lock)
-            self._introduce(place, password)
-            with running_server(place, inbox) as server:
+            self._say("", "Starting web server and worker ...")
+            with running_server(logs, inbox) as server:
                 if inbox.stops:
                     return None
-                audit = Audit(state, place, self._say, once=once)
-                return audit.follow(server, inbox)
+                _log_to(server.place.log_dir / "demo.log")
+                self._introduce(server.place, password)
+                return Audit(state, server, self._say, once=once).follow(inbox)
 
     def _introduce(self, place: Place, password: str | None) -> None:
         self._say(
-            "",
             f"Admin     {place.origin}/admin/",
             f"Name      {NAME}",
             f"Password  {password or 'as the demo that is up already has printed'}",
