@@ -18,7 +18,7 @@ from stateknot.kernel.commands import Secret
 from stateknot.kernel.likeness import is_alike
 from stateknot.kernel.limits import MAXIMUM_VALUE_BYTES
 from stateknot.kernel.profile import check_profile, check_size, encode
-from stateknot.kernel.state_model import marks_of
+from stateknot.kernel.state_model import aliases_of, marks_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
@@ -96,6 +96,11 @@ class StateCodec:
         self.is_plain = model.model_post_init is BaseModel.model_post_init and not any(
             getattr(decorators, kind) for kind in _DECORATORS
         )
+        self._renamed = {
+            alias: name
+            for name, info in model.model_fields.items()
+            for alias in aliases_of(info)
+        }
         self._parts: dict[str, type[BaseModel]] = {}
         self._part_codecs: dict[str, StateCodec] = {}
         self._unordered: dict[str, bool] = {}
@@ -113,10 +118,13 @@ class StateCodec:
     def load(self, values: Mapping[str, JsonValue]) -> BaseModel:
         """The state whose stored values these are; absent fields take their defaults.
 
+        A field that was stored under another name is found by its validation alias.
         Raises StateError when the model no longer admits them.
         """
+        current = {self._renamed.get(name, name): values[name] for name in values}
+        current |= {name: values[name] for name in self.names if name in values}
         with self._refusing("the stored state: "):
-            return self.model.model_validate_json(encode(dict(values)), **_STORED)
+            return self.model.model_validate_json(encode(current), **_STORED)
 
     def dump(self, state: BaseModel, names: Iterable[str]) -> dict[str, JsonValue]:
         """The JSON values of the named fields, with sets in a stable order.

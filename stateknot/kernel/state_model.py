@@ -62,7 +62,7 @@ def _faults(model: type[BaseModel]) -> Iterator[str]:
                 f"field {name!r} of {model.__name__} is excluded from what is stored; "
                 "mark it Secret to hide it, or take it out of the state"
             )
-        for alias in sorted(_aliases(info) & (names - {name})):
+        for alias in sorted(aliases_of(info) & (names - {name})):
             yield (
                 f"the alias {alias!r} of field {name!r} of {model.__name__} is the "
                 "name of another field; choose another alias"
@@ -74,7 +74,8 @@ def _faults(model: type[BaseModel]) -> Iterator[str]:
             )
 
 
-def _aliases(info: FieldInfo) -> set[str]:
+def aliases_of(info: FieldInfo) -> set[str]:
+    """The other names under which a field may be given; none is that of a field."""
     found = [info.alias, info.validation_alias]
     if isinstance(info.validation_alias, AliasChoices):
         found.extend(c for c in info.validation_alias.choices if isinstance(c, str))

@@ -205,7 +205,7 @@ def reopen(
     if not is_forced and not answers and branch is None:
         _require_due(store, run)
     waits = branch.waits if branch else ()
-    values = _handed_values(store, standing, command, config) if not answers else ()
+    values = _handed_values(standing, command, config) if not answers else ()
     reopening = Reopening(
         run_id=run.id,
         expected_head=run.head_id,
@@ -290,17 +290,21 @@ def pair_answers(
 
 
 def _require_unanswered(store: Store, standing: Standing) -> None:
-    """Refuse a second value for a run that was not driven since the first.
+    """Refuse a value that comes behind another which no drive has handed over yet.
 
-    A double click would otherwise hand both to the node, and the later would win.
+    Of a double click, or of an answer behind the default, the later would win.
     """
-    run, pending = standing.run, standing.record.pending
-    is_going = run.status in (RunStatus.PENDING, RunStatus.RUNNING)
-    if standing.branch is not None or not is_going:
+    if standing.branch is not None:
         return
-    due = {a.id for a in with_ids(pending, standing.record.step + 1)}
+    run = standing.run
+    pending = with_ids(standing.record.pending, standing.record.step + 1)
+    due = {activation.id for activation in pending}
+    gates = {name for activation in pending for name in activation.after}
+    is_going = run.status in (RunStatus.PENDING, RunStatus.RUNNING)
     for wait in store.list_waits(run.thread_id, run.namespace):
-        if wait.status is WaitStatus.ANSWERED and wait.activation_id in due:
+        is_mine = wait.activation_id in due or wait.public_id in gates
+        is_first = wait.kind is WaitKind.INTERRUPT or is_going
+        if is_mine and is_first and wait.status is WaitStatus.ANSWERED:
             who = f" by {wait.answered_by}" if wait.answered_by else ""
             raise AlreadyAnsweredError(
                 f"thread {run.thread_id!r} was answered{who}, and run {run.id} is "
@@ -321,7 +325,7 @@ def _no_question(store: Store, standing: Standing, wait_id: str) -> ResumeError:
 
 
 def _handed_values(
-    store: Store, standing: Standing, command: Command, config: RunConfig
+    standing: Standing, command: Command, config: RunConfig
 ) -> tuple[WaitRecord, ...]:
     """A value for a boundary that asked nothing: each of its activations gets it.
 
@@ -330,8 +334,6 @@ def _handed_values(
     """
     if command.resume is UNSET or standing.questions:
         return ()
-    if standing.branch is None:
-        _require_unanswered(store, standing)
     value = to_json_value(command.resume, "the resume value")
     lineage = standing.branch.lineage if standing.branch else standing.run.lineage
     return tuple(
@@ -348,22 +350,6 @@ def _handed_values(
         )
         for activation in with_ids(standing.record.pending, standing.record.step + 1)
     )
-
-
-def _require_unanswered(store: Store, standing: Standing) -> None:
-    """Refuse a value that comes behind the answer to the question it was meant for."""
-    pending = with_ids(standing.record.pending, standing.record.step + 1)
-    asking = {activation.id for activation in pending}
-    gates = {name for activation in pending for name in activation.after}
-    for wait in store.list_waits(standing.run.thread_id, standing.run.namespace):
-        is_mine = wait.activation_id in asking or wait.public_id in gates
-        if (
-            is_mine
-            and wait.kind is WaitKind.INTERRUPT
-            and wait.status is WaitStatus.ANSWERED
-            and wait.lineage == standing.run.lineage
-        ):
-            raise _no_question(store, standing, wait.public_id)
 
 
 __all__ = [

@@ -13,6 +13,7 @@ from stateknot.errors import (
     CheckpointError,
     GraphError,
     MissingNodeError,
+    RevisionMismatchError,
     StaleCheckpointError,
     StateError,
 )
@@ -40,11 +41,16 @@ _MANUAL = "(manual write)"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Editor:
-    """Edits threads of one graph in one store."""
+    """Edits threads of one graph in one store.
+
+    With `digest` only threads of that revision: an edit is stored as what it changes,
+    and what another revision's fields are called would not match.
+    """
 
     blueprint: Blueprint
     config: RunConfig
     store: Store
+    digest: str | None = None
 
     def update(
         self,
@@ -152,6 +158,10 @@ class Editor:
         if record is None:
             what = f"checkpoint {checkpoint_id!r}" if checkpoint_id else "checkpoint"
             raise CheckpointError(f"no {what} found on thread {source!r} to fork")
+        owner = self.store.find_run(record.run_id) if record.run_id else None
+        owner = owner or self.store.find_thread_run(source, namespace)
+        if owner is not None:
+            self._require_revision(owner)
         return record
 
     def _base(self, thread_id: str) -> tuple[RunRecord, CheckpointRecord]:
@@ -160,7 +170,12 @@ class Editor:
         base = self.store.find_checkpoint(thread_id, None, namespace)
         if run is None or base is None:
             raise CheckpointError(f"no checkpoint found on thread {thread_id!r}")
+        self._require_revision(run)
         return run, base
+
+    def _require_revision(self, run: RunRecord) -> None:
+        if self.digest is not None and run.digest != self.digest:
+            raise RevisionMismatchError(run.digest, self.digest, run.graph_id)
 
     def _state(self, base: CheckpointRecord) -> BaseModel:
         """The state that is edited; as it is stored where the model refuses it.

@@ -114,7 +114,12 @@ class ThreadApi(ConfiguredGraph):
         return store.list_waits(thread_id, self.config.namespace)
 
     def _editor(self, store: Store) -> Editor:
-        return Editor(blueprint=self.blueprint, config=self.config, store=store)
+        return Editor(
+            blueprint=self.blueprint,
+            config=self.config,
+            store=store,
+            digest=self.definition.digest,
+        )
 
     def _store(self) -> Store:
         if self.config.checkpointer is None:
