@@ -14,7 +14,12 @@ from email.utils import parsedate_to_datetime
 from math import isfinite
 from typing import Any, Final
 
-from stateknot.errors import NodeError, NodeTimeoutError, RetryableError
+from stateknot.errors import (
+    NodeError,
+    NodeFailedError,
+    NodeTimeoutError,
+    RetryableError,
+)
 
 RetryOn = Callable[[BaseException], bool] | type[BaseException] | tuple[Any, ...]
 
@@ -84,8 +89,10 @@ def is_retryable(error: BaseException) -> bool:
     """The built-in classification: faults of the world, not of the code.
 
     Connection errors, a handler's own timeouts, HTTP 408, 425, 429 and 5xx, database
-    operational errors, and whatever says so itself.
+    operational errors, and whatever says so itself. What failed in a child graph counts
+    as what it was there.
     """
+    error = _innermost(error)
     if isinstance(error, NodeError):
         return error.retryable
     if isinstance(error, NodeTimeoutError):
@@ -103,6 +110,7 @@ def find_retry_after(error: BaseException) -> float | None:
 
     An HTTP date counts from the response's own `Date`, so that no clock is needed.
     """
+    error = _innermost(error)
     own = _attribute(error, "retry_after")
     if isinstance(own, timedelta):
         return _usable(own.total_seconds())
@@ -115,6 +123,13 @@ def find_retry_after(error: BaseException) -> float | None:
         return _usable(_parsed(str(value), str(date)))
     except Exception:  # noqa: BLE001 - headers of an unknown client, parsed leniently
         return None
+
+
+def _innermost(error: BaseException) -> BaseException:
+    """The error behind the failures of child graphs, as far as it is at hand."""
+    while isinstance(error, NodeFailedError) and error.__cause__ is not None:
+        error = error.__cause__
+    return error
 
 
 def _parsed(value: str, date: str) -> float:

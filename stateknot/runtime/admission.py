@@ -34,6 +34,7 @@ from stateknot.kernel.vocabulary import (
 from stateknot.kernel.writes import Admission, Reopening
 from stateknot.runtime.answers import check_answer
 from stateknot.runtime.branching import Branch, carry_over
+from stateknot.runtime.child_records import fire_children
 from stateknot.runtime.execution import open_questions
 from stateknot.runtime.forking import fork_children
 
@@ -222,6 +223,8 @@ def reopen(
     reopened = store.reopen(reopening)
     if branch is not None:
         fork_children(store, record, reopened, config.clock.new_id)
+    if is_forced:
+        fire_children(store, record, actor)
     for wait, value in answers:
         store.answer(wait.id, value, actor=actor)
     return reopened

@@ -132,8 +132,9 @@ def _metadata(
     elif any(outcome.asks for _, outcome in plan.done):
         nodes = [activation.node for activation, o in plan.done if o.asks]
         metadata["interrupted_nodes"] = nodes
-    if result.child_runs:
-        metadata["child_runs"] = [child.to_json() for child in result.child_runs]
+    children = (*result.reused_runs, *result.child_runs)
+    if children:
+        metadata["child_runs"] = [child.to_json() for child in children]
     if config.frames:
         own = own_frame(position.run, config)
         metadata["recursion"] = [frame.to_json() for frame in (*config.frames, own)]

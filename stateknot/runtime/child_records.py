@@ -11,11 +11,17 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from stateknot.kernel.routing import with_ids
+from stateknot.kernel.vocabulary import RunStatus
+from stateknot.kernel.writes import Reopening
+from stateknot.runtime.execution import ChildRun
+
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
     from typing import Any
 
     from stateknot.kernel.records import CheckpointRecord, RunRecord
+    from stateknot.kernel.state import StateCodec
     from stateknot.kernel.store import Store
 
 INPUT = "input_checkpoint"
@@ -55,13 +61,52 @@ def children_at(store: Store, record: CheckpointRecord) -> list[StandingChild]:
         stood = {child.id: child.head_id for child in children}
     else:
         stood = _told_by(store, record) if children else {}
-    pending = {activation.id for activation in record.pending if activation.id}
+    # A superstep that was put off has no boundary yet, so its activations have no ids.
+    pending = {a.id for a in with_ids(record.pending, record.step + 1)}
     found = [
         _standing(child, stood[child.id])
         for child in children
         if child.id in stood and _lineage(child) == record.lineage
     ]
     return [child for child in found if child.activation_id in pending]
+
+
+def ended_runs(
+    store: Store, parent: RunRecord, activation_ids: Sequence[str]
+) -> list[ChildRun]:
+    """The child runs that these activations of `parent` brought to their end."""
+    found = [
+        _standing(child, child.head_id)
+        for child in store.list_children(parent.id)
+        if child.status is RunStatus.COMPLETED and _lineage(child) == parent.lineage
+    ]
+    return [
+        ChildRun(
+            node=_node_of(child.activation_id),
+            graph_id=child.run.graph_id,
+            run_id=child.run.id,
+            root_run_id=child.run.root_run_id,
+            namespace=child.run.namespace,
+            checkpoint_id=child.checkpoint_id,
+        )
+        for child in found
+        if child.activation_id in activation_ids
+    ]
+
+
+def fire_children(store: Store, record: CheckpointRecord, actor: str) -> None:
+    """Let the child runs that wait for a time wait no longer, and theirs.
+
+    Transaction: the caller's.
+    """
+    for standing in children_at(store, record):
+        child = standing.run
+        if child.status is not RunStatus.WAITING:
+            continue
+        store.reopen(Reopening(run_id=child.id, fires_timers=True, actor=actor))
+        head = store.find_checkpoint(child.thread_id, child.head_id, child.namespace)
+        if head is not None:
+            fire_children(store, head, actor)
 
 
 def _told_by(store: Store, record: CheckpointRecord) -> dict[str, str]:
@@ -103,3 +148,31 @@ def _lineage(child: RunRecord) -> int:
     """The lineage of the parent's that made the call. See `Children.segment`."""
     name = child.namespace[-1].partition("#")[0]
     return int(name.partition("@")[2] or 0)
+
+
+def carried_state(
+    store: Store, parent: RunRecord, node_id: str, codec: StateCodec, state: Any
+) -> Any:
+    """The last state of a node's calls, with what `state` sets on top.
+
+    `state` itself where the node's calls have not come to an end in this run.
+    """
+    ended = [
+        run
+        for run in store.list_children(parent.id)
+        if run.status is RunStatus.COMPLETED and _node_of(run.namespace[-1]) == node_id
+    ]
+    if not ended:
+        return state
+    last = ended[-1]
+    record = store.find_checkpoint(parent.thread_id, last.head_id, last.namespace)
+    if record is None:
+        return state
+    given = codec.validate(state)
+    chosen = {name: getattr(given, name) for name in given.model_fields_set}
+    return codec.load(record.values).model_copy(update=chosen)
+
+
+def _node_of(segment: str) -> str:
+    """The node in a namespace segment `step:index:node[@lineage][#call]`."""
+    return segment.split(":", 2)[-1].split("@")[0].split("#")[0]

@@ -20,7 +20,7 @@ from stateknot.kernel.limits import MAXIMUM_NAMESPACE
 from stateknot.kernel.records import Fence
 from stateknot.kernel.vocabulary import RunStatus
 from stateknot.runtime.admission import draft_admission, find_standing, reopen
-from stateknot.runtime.child_records import INPUT, input_values
+from stateknot.runtime.child_records import INPUT, carried_state, input_values
 from stateknot.runtime.child_stops import ChildDeferred, ChildPaused, passed_on
 from stateknot.runtime.config import own_frame
 from stateknot.runtime.execution import ChildRun, GraphExecution, execution_of
@@ -48,7 +48,11 @@ current_children: contextvars.ContextVar[Children | None] = contextvars.ContextV
 
 @dataclass(slots=True, kw_only=True)
 class Children:
-    """The child runs of one activation; `told` collects those of its superstep."""
+    """The child runs of one activation; `told` collects those of its superstep.
+
+    `hold` renews the parent's lease and raises LeaseError when it was lost: only who
+    holds the parent may make or take its children.
+    """
 
     store: Store
     config: RunConfig
@@ -58,6 +62,7 @@ class Children:
     activation_id: str
     answers: tuple[WaitRecord, ...]
     drive: DriveChild
+    hold: Callable[[], None]
     told: ToldRuns = field(default_factory=ToldRuns)
     _calls: int = 0
     _given: dict[str, BaseModel] = field(default_factory=dict)
@@ -80,7 +85,8 @@ class Children:
         run = self.store.find_thread_run(self.run.thread_id, child.config.namespace)
         if run is None:
             if carry:
-                state = self._carried(child, state)
+                codec = child.blueprint.fold.codec
+                state = carried_state(self.store, self.run, self.node_id, codec, state)
             run, fence = self._admit(child, state)
         else:
             _require_same_graph(child, run)
@@ -142,6 +148,7 @@ class Children:
         admission = replace(admission, metadata=metadata)
         holder = self._holder()
         with self.store.atomic():
+            self.hold()
             run = self.store.admit(admission, holder)
         codec = child.blueprint.fold.codec
         self._given[run.id] = codec.load(admission.delta.changes)
@@ -153,6 +160,7 @@ class Children:
     def _take_up(self, child: CompiledGraph, run: RunRecord) -> tuple[RunRecord, Fence]:
         """Go on with a child that did not come to its end, from its own records."""
         with self.store.atomic():
+            self.hold()
             if run.status in (RunStatus.INTERRUPTED, RunStatus.FAILED):
                 self._reopen(child, run)
             elif run.status is RunStatus.WAITING:
@@ -255,31 +263,6 @@ class Children:
             )
         )
 
-    def _last_call(self) -> RunRecord | None:
-        """The newest call of this node that came to its end."""
-        ended = [
-            run
-            for run in self.store.list_children(self.run.id)
-            if run.status is RunStatus.COMPLETED
-            and _node_of(run.namespace[-1]) == self.node_id
-        ]
-        return ended[-1] if ended else None
-
-    def _carried(self, child: CompiledGraph, state: Any) -> Any:
-        """The last state of this node's calls, with what `state` sets on top."""
-        last = self._last_call()
-        if last is None:
-            return state
-        record = self.store.find_checkpoint(
-            self.run.thread_id, last.head_id, last.namespace
-        )
-        if record is None:
-            return state
-        kept = child.blueprint.fold.codec.load(record.values)
-        given = child.blueprint.fold.codec.validate(state)
-        chosen = {name: getattr(given, name) for name in given.model_fields_set}
-        return kept.model_copy(update=chosen)
-
 
 def _require_same_graph(child: CompiledGraph, run: RunRecord) -> None:
     """A call goes on with its own run: the n-th call must call the same graph."""
@@ -297,8 +280,3 @@ def _check_length(namespace: tuple[str, ...]) -> None:
             f"graphs nest to a namespace of {length} characters, {MAXIMUM_NAMESPACE} "
             "is the most; nest fewer levels or shorten the node ids"
         )
-
-
-def _node_of(segment: str) -> str:
-    """The node in a namespace segment `step:index:node[@lineage][#call]`."""
-    return segment.split(":", 2)[-1].split("@")[0].split("#")[0]

@@ -7,10 +7,9 @@ operations; a graph that runs inside a node of another is a child run (`children
 
 from __future__ import annotations
 
-import asyncio
 from typing import TYPE_CHECKING, Any
 
-from stateknot.errors import NodeFailedError, ResumeError, RunError
+from stateknot.errors import NodeFailedError, ResumeError
 from stateknot.kernel.blueprint_definition import define
 from stateknot.kernel.builder import BlueprintBuilder
 from stateknot.kernel.commands import Command, ResumeTarget
@@ -30,6 +29,7 @@ from stateknot.runtime.driving import drive_claimed
 from stateknot.runtime.events import EventLog
 from stateknot.runtime.execution import GraphExecution, execution_of
 from stateknot.runtime.identity import current_owner
+from stateknot.runtime.loop_thread import require_no_loop
 from stateknot.runtime.memory import MemoryCheckpointer
 from stateknot.runtime.thread_api import ThreadApi
 
@@ -210,6 +210,7 @@ class CompiledGraph(ThreadApi):
     ) -> GraphExecution:
         parent = current_children.get()
         if parent is not None and thread_id is None and inputs is None:
+            require_no_loop()
             return parent.call(self, state)
         store = self.config.checkpointer or MemoryCheckpointer()
         self._check_placement(store)
@@ -232,15 +233,8 @@ class CompiledGraph(ThreadApi):
 
     def _check_placement(self, store: Store) -> None:
         """Refuse where driving would block an event loop or sit in a transaction."""
-        try:
-            asyncio.get_running_loop()
-        except RuntimeError:
-            store.check_placement()
-            return
-        raise RunError(
-            "a graph runs in the caller's thread and would block this event loop; call "
-            "it through asyncio.to_thread(graph.run, state), or start it on the workers"
-        )
+        require_no_loop()
+        store.check_placement()
 
     def _drive(
         self, store: Store, run: RunRecord, fence: Fence, log: EventLog

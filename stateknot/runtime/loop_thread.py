@@ -12,6 +12,8 @@ import threading
 from concurrent.futures import TimeoutError as FutureTimeoutError
 from typing import TYPE_CHECKING, Any
 
+from stateknot.errors import RunError
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine
     from contextvars import Context
@@ -102,3 +104,15 @@ def _serve(loop: asyncio.AbstractEventLoop) -> None:
 
 async def _within(work: Coroutine[Any, Any, Any], variables: Context) -> Any:
     return await asyncio.get_running_loop().create_task(work, context=variables)
+
+
+def require_no_loop() -> None:
+    """Raise RunError in a thread whose event loop a run would block."""
+    try:
+        asyncio.get_running_loop()
+    except RuntimeError:
+        return
+    raise RunError(
+        "a graph runs in the caller's thread and would block this event loop; call "
+        "it through asyncio.to_thread(graph.run, state), or start it on the workers"
+    )

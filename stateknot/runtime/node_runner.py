@@ -214,6 +214,7 @@ class NodeRunner:
             activation_id=context.activation_id,
             answers=tuple(position.answered_waits(context.activation_id)),
             drive=self.drive_child,
+            hold=self.heartbeat,
             told=self.told,
         )
 

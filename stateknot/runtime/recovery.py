@@ -74,9 +74,15 @@ def _wake_unwoken(using: str, batch: int, grace: timedelta) -> list[str]:
 
 
 def _answer_expired(using: str, batch: int) -> None:
-    """Give questions their default answer once their deadline has passed."""
+    """Give questions their default answer once their deadline has passed.
+
+    A child's question is its parent's as well, and is answered there.
+    """
     expired = Wait.objects.using(using).filter(
-        status=WaitStatus.OPEN.value, kind=WaitKind.INTERRUPT.value, due_at__lte=Now()
+        namespace="",
+        status=WaitStatus.OPEN.value,
+        kind=WaitKind.INTERRUPT.value,
+        due_at__lte=Now(),
     )
     store = DjangoCheckpointer(using)
     threads = expired.order_by("due_at").values_list("thread__key", "namespace")
@@ -100,7 +106,9 @@ def _reopen_answered(using: str, batch: int) -> tuple[list[str], tuple[str, ...]
     answered = waits.filter(
         ~Exists(open_beside), run=OuterRef("pk"), status=WaitStatus.ANSWERED.value
     )
-    paused = Run.objects.using(using).filter(status=RunStatus.INTERRUPTED.value)
+    paused = Run.objects.using(using).filter(
+        parent_run=None, status=RunStatus.INTERRUPTED.value
+    )
     woken, failed = [], []
     store = DjangoCheckpointer(using)
     for run_id in paused.filter(Exists(answered)).values_list("id", flat=True)[:batch]:

@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING
 from stateknot.kernel.limits import FLUSH_WINDOW_SECONDS
 from stateknot.kernel.outcome import Asked, Completed, Failed, NotRun
 from stateknot.kernel.result_codec import decode_result
+from stateknot.runtime.child_records import ended_runs
 from stateknot.runtime.context import Fork
 
 if TYPE_CHECKING:
@@ -40,13 +41,15 @@ _MOST_THREADS = 1_024
 class StepResult:
     """The outcome of every activation in active order, and the attempts behind them.
 
-    `attempts` were not written yet; `flushed` names results that were.
+    `attempts` were not written yet; `flushed` names results that were. `child_runs`
+    are those of this pass, `reused_runs` those behind results of an earlier one.
     """
 
     outcomes: list[tuple[Activation, Outcome]]
     attempts: list[AttemptRecord] = field(default_factory=list)
     flushed: frozenset[str] = frozenset()
     child_runs: list[ChildRun] = field(default_factory=list)
+    reused_runs: list[ChildRun] = field(default_factory=list)
 
 
 @dataclass(slots=True, kw_only=True)
@@ -71,12 +74,20 @@ class StepRunner:
             (a, self._outcome(due[a.id], ran.get(a.id))) for a in position.pending
         ]
         attempts = [ran[a.id].attempt for a in position.pending if a.id in ran]
+        reused = [a.id for a in position.pending if isinstance(due[a.id], Completed)]
         return StepResult(
             outcomes=outcomes,
             attempts=attempts,
             flushed=frozenset(flushed),
             child_runs=self.nodes.told.take(),
+            reused_runs=self._reused_runs(position, reused),
         )
+
+    def _reused_runs(self, position: Position, reused: list[str]) -> list[ChildRun]:
+        """The child runs behind results that an earlier pass kept."""
+        if not reused:
+            return []
+        return ended_runs(self.nodes.store, position.run, reused)
 
     def _known(self, position: Position, activation: Activation) -> Outcome | None:
         """What is known of an activation without running it."""

@@ -62,10 +62,13 @@ def drive_run(store: Store, run_id: str, quantum: Quantum | None = None) -> Driv
     """Drive a run that is due, as far as the quantum goes; do nothing if it is not.
 
     Idempotent: a second call for the same run finds the lease taken or the run at rest.
+    A child run is left to its parent's drive.
     Raises RevisionMismatchError when this process has other code than the run.
     """
     run = store.find_run(run_id)
     if run is None or run.status not in _CLAIMABLE:
+        return Driven(run_id=run_id)
+    if run.parent_run_id is not None:
         return Driven(run_id=run_id)
     graph = find_graph(run.graph_id, digest=run.digest)
     if graph is None:
