@@ -14,8 +14,9 @@ from typing import TYPE_CHECKING, Any
 from pydantic import BaseModel
 
 from stateknot.errors import StateError, ValidationError
+from stateknot.kernel.commands import Overwrite
 from stateknot.kernel.likeness import copy_model, is_alike
-from stateknot.kernel.reducers import Reducer, find_reducer
+from stateknot.kernel.reducers import Reducer, find_reducer, last_value
 from stateknot.kernel.reduction import FoldError, Reduced, reduce_fields, reduce_whole
 from stateknot.kernel.state import StateCodec
 from stateknot.kernel.state_model import check_state_model, marks_of
@@ -83,6 +84,7 @@ class StateFold:
             if found is not None:
                 self.reducers[name] = found
         self._reader = UpdateReader(self.codec, self.update_codec)
+        self.updates_are_fields = reducer is None and update_model is None
         if self.update_codec is not None and reducer is None:
             self._check_update_model(self.update_codec)
 
@@ -110,6 +112,28 @@ class StateFold:
     def copy(self, state: BaseModel) -> BaseModel:
         """A handler's own copy of the state."""
         return copy_model(state)
+
+    def changes_of(self, before: BaseModel, handed: BaseModel) -> dict[str, Any]:
+        """The update of a handler that gave back the state it was handed.
+
+        Fields that it left alone are no update: they would undo what a sibling of its
+        superstep wrote. Items added to the end of an accumulating list are added, any
+        other change replaces the value.
+        """
+        changes: dict[str, Any] = {}
+        for name in self.codec.names:
+            old, new = getattr(before, name), getattr(handed, name)
+            if not is_alike(old, new):
+                changes[name] = self._change(self.reducers.get(name), old, new)
+        return changes
+
+    def _change(self, reducer: Reducer | None, old: Any, new: Any) -> Any:
+        if reducer is None or reducer == last_value:
+            return new
+        grows = isinstance(old, list) and isinstance(new, list)
+        if reducer.accumulates and grows and is_alike(old, new[: len(old)]):
+            return new[len(old) :]
+        return Overwrite(new)
 
     def check_update(self, node_id: str, update: Any) -> dict[str, Any]:
         """The fields an update sets. Raises StateError for a key that is no field."""

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from stateknot.errors import LeaseError, NodeTimeoutError
 from stateknot.kernel.canonical import domain_digest
+from stateknot.kernel.commands import Command
 from stateknot.kernel.failure import NodeFailure
 from stateknot.kernel.handlers import is_async
 from stateknot.kernel.likeness import copy_value
@@ -177,7 +178,15 @@ class NodeRunner:
         arguments = (copy, context) if spec.takes_context else (copy,)
         variables = contextvars.copy_context()
         variables.run(current_children.set, self._children(position, context))
-        return self._bounded(spec, spec.handler, context, arguments, variables)
+        result = self._bounded(spec, spec.handler, context, arguments, variables)
+        if not self.blueprint.fold.updates_are_fields:
+            return result
+        if isinstance(result, Command) and result.update is copy:
+            changes = self.blueprint.fold.changes_of(position.state, copy)
+            return replace(result, update=changes)
+        if result is copy:
+            return self.blueprint.fold.changes_of(position.state, copy)
+        return result
 
     def _bounded(
         self,

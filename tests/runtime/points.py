@@ -50,9 +50,10 @@ class Pointed:
             act(self.seen[point])
 
     def commit(self, fence: Any, boundary: Any) -> None:
-        self._reach("before commit")
-        super().commit(fence, boundary)  # type: ignore[misc]
-        self._reach("after commit")
+        with self.atomic():  # type: ignore[attr-defined]
+            self._reach("before commit")
+            super().commit(fence, boundary)  # type: ignore[misc]
+            self._reach("after commit")
         self.stored.append(str(boundary.checkpoint.source))
 
     def record_attempts(self, fence: Any, attempts: Any, events: Any) -> None:
