@@ -34,7 +34,7 @@ def find_thread_run(thread_id: str) -> Run:
     """The current run of a thread. Raises NotFoundError."""
     rows = Run.objects.using(get_settings().database)
     with_rows = rows.select_related("thread", "revision")
-    run: Run | None = with_rows.filter(current_of__key=thread_id).first()
+    run: Run | None = with_rows.filter(current_of__key=as_key(thread_id)).first()
     if run is None:
         raise NotFoundError(f"no thread {thread_id!r}")
     return run

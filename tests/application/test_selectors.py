@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from typing import Any
-from uuid import uuid4
 
 import pytest
 
@@ -21,7 +20,9 @@ from tests.application.desk import ASK, ASK_TWO, BREAK, LINE, Desk, work
 pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("desk")]
 
 
-@pytest.mark.parametrize("run_id", ["nonsense", "", str(uuid4())])
+@pytest.mark.parametrize(
+    "run_id", ["nonsense", "", "0192f3a4-5b6c-7d8e-9f00-112233445566"]
+)
 def test_unknown_run_is_not_found(run_id: str) -> None:
     with pytest.raises(NotFoundError):
         get_run(run_id)
