@@ -17,6 +17,7 @@ from stateknot.api.projection import load_checkpoint, load_history, show_thread
 from stateknot.conf import get_settings
 from stateknot.errors import NotFoundError
 from stateknot.models import Run
+from stateknot.storage.rows import as_key
 
 if TYPE_CHECKING:
     from rest_framework.request import Request
