@@ -76,6 +76,7 @@ INSTALLED_APPS = [
     "django_q",
     "stateknot.apps.StateKnotConfig",
     "project.audit",
+    "project.examples",
 ]
 
 MIDDLEWARE = [

@@ -53,7 +53,11 @@ def close(
     fold: StateFold,
     **settings: Any,
 ) -> Blueprint:
-    """The blueprint of `definition`. `parts` hold every node of it by id."""
+    """The blueprint of `definition`. `parts` hold every node of it by id.
+
+    `settings` are further fields of it; without a `graph_id` it is run under the name
+    in the definition's identity.
+    """
     nodes, routers, choices, wait_to, edges = {}, {}, {}, {}, {}
     for node in definition.nodes:
         part, source = parts[node.node_id], sources.get(node.node_id)
@@ -69,7 +73,7 @@ def close(
             routers[node.node_id] = part.router
     identity = definition.identity
     return Blueprint(
-        graph_id=identity.name,
+        graph_id=settings.pop("graph_id", None) or identity.name,
         name=settings.pop("name", None) or identity.name,
         version=identity.version,
         fold=fold,

@@ -104,6 +104,7 @@ def from_definition(
     state: type[BaseModel],
     update: type[BaseModel] | None = None,
     reducer: Callable[[Any, Any], Any] | None = None,
+    graph_id: str | None = None,
 ) -> Blueprint:
     """The blueprint of a closed definition or a composition.
 
@@ -117,4 +118,4 @@ def from_definition(
         definition, sources = given, {}
     fold = StateFold(state, update_model=update, reducer=reducer)
     parts = bind_handlers(definition, sources, handlers)
-    return close(definition, sources, parts, fold)
+    return close(definition, sources, parts, fold, graph_id=graph_id)

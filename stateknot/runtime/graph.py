@@ -71,15 +71,22 @@ class CompiledGraph(ThreadApi):
         state: type[BaseModel],
         update: type[BaseModel] | None = None,
         reducer: Callable[[Any, Any], Any] | None = None,
+        graph_id: str | None = None,
     ) -> Self:
         """Make a closed definition or a composition runnable.
 
         `handlers` are keyed by node id; those of composed nodes by generated id, by the
-        pair of call-site and template node, or by the template's node id.
+        pair of call-site and template node, or by the template's node id. `graph_id` is
+        what the graph is registered as: its name in the definition unless given.
         """
         given = definition_or_composition
         blueprint = from_definition(
-            given, handlers=handlers, state=state, update=update, reducer=reducer
+            given,
+            handlers=handlers,
+            state=state,
+            update=update,
+            reducer=reducer,
+            graph_id=graph_id,
         )
         composition = given if isinstance(given, GraphComposition) else None
         return cls(blueprint, RunConfig(), composition)
