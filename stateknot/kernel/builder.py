@@ -14,6 +14,8 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from stateknot.errors import GraphError
 from stateknot.kernel.blueprint import Blueprint, NodeSpec, Relief, RouterSpec
+from stateknot.kernel.exports.exported import Exported
+from stateknot.kernel.exports.shape import GraphPolicy, GraphShape, shape_of_draft
 from stateknot.kernel.fold import StateFold
 from stateknot.kernel.handlers import is_async, takes_context
 from stateknot.kernel.limits import MAXIMUM_PARALLELISM, RECURSION_LIMIT
@@ -37,7 +39,7 @@ def duration_seconds(value: float | timedelta | None) -> float | None:
     return value.total_seconds() if isinstance(value, timedelta) else value
 
 
-class BlueprintBuilder:
+class BlueprintBuilder(Exported):
     """Collects nodes and edges of one graph.
 
     `state` is the pydantic model of the state, `update` of updates where they differ,
@@ -267,6 +269,18 @@ class BlueprintBuilder:
         """Bound each attempt of a node that has no timeout of its own."""
         self._node_timeout = duration_seconds(timeout)
         return self
+
+    def shape(self) -> GraphShape:
+        """What was added so far, compiled or not."""
+        policy = GraphPolicy(
+            recursion_limit=self._recursion_limit,
+            is_parallel=self._is_parallel,
+            max_concurrency=self._max_concurrency,
+            node_timeout_seconds=self._node_timeout,
+        )
+        return shape_of_draft(
+            self._draft, graph_id=self.graph_id, name=self.name, policy=policy
+        )
 
     def blueprint(self) -> Blueprint:
         """Compile. Raises the first `GraphError`, with all of them in its `issues`."""

@@ -12,6 +12,8 @@ from typing import TYPE_CHECKING, Any
 
 from stateknot.kernel.blueprint_definition import define
 from stateknot.kernel.builder import duration_seconds
+from stateknot.kernel.exports.exported import Exported
+from stateknot.kernel.exports.shape import shape_of
 from stateknot.kernel.vocabulary import DurabilityMode
 from stateknot.runtime.events import as_sink
 from stateknot.runtime.identity import current_owner
@@ -24,12 +26,13 @@ if TYPE_CHECKING:
     from stateknot.kernel.blueprint import Blueprint
     from stateknot.kernel.composition import GraphComposition
     from stateknot.kernel.definition import GraphDefinition
+    from stateknot.kernel.exports.shape import GraphShape
     from stateknot.kernel.retry import RetryPolicy
     from stateknot.kernel.store import Store
     from stateknot.runtime.config import RecursionPolicy, RunConfig
 
 
-class ConfiguredGraph:
+class ConfiguredGraph(Exported):
     """A graph and how it is run, without the running."""
 
     def __init__(
@@ -73,6 +76,10 @@ class ConfiguredGraph:
     def digest(self) -> str:
         """`sha256:` and 64 hex: the name of this graph revision."""
         return self.definition.digest
+
+    def shape(self) -> GraphShape:
+        """Its nodes and how they follow each other."""
+        return shape_of(self.blueprint)
 
     def with_checkpointer(self, checkpointer: Store) -> Self:
         """Keep threads in `checkpointer`."""
