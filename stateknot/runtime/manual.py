@@ -75,7 +75,9 @@ class Editor:
         self._check_node(as_node)
         state = self._state(base)
         folded = self._fold(state, as_node, update)
-        pending = self._named(run, base)
+        # Under the ids that they run by, which depend on the step and this write moves
+        # on: what was kept or tried under them, maybe by a crashed drive, stays theirs.
+        pending = with_ids(base.pending, base.step + 1)
         survivors = tuple(a for a in pending if a.node != as_node)
         routes = self._route(folded.state, as_node, survivors, base)
         draft = CheckpointDraft(
@@ -188,16 +190,6 @@ class Editor:
             return codec.load(base.values)
         except StateError:
             return codec.model.model_construct(**base.values)
-
-    def _named(self, run: RunRecord, base: CheckpointRecord) -> tuple[Activation, ...]:
-        """The base's list, with ids where work of its superstep was kept under them.
-
-        The ids that a drive gives depend on the step, which this write moves on.
-        """
-        waits = self.store.list_waits(run.thread_id, run.namespace)
-        if not waits and not self.store.list_results(run):
-            return base.pending
-        return with_ids(base.pending, base.step + 1)
 
     def _check_node(self, as_node: str | None) -> None:
         if as_node is None:
