@@ -20,6 +20,9 @@ from stateknot.errors import (
     ThreadBusyError,
 )
 from stateknot.kernel.commands import Command, ResumeTarget
+from stateknot.kernel.failure import NodeFailure
+from stateknot.kernel.records import Event
+from stateknot.kernel.retry import is_retryable
 from stateknot.kernel.vocabulary import RunStatus, WaitStatus
 from stateknot.registry import find_graph
 from stateknot.runtime.admission import find_standing, reopen
@@ -103,6 +106,11 @@ def _drive(
     except LeaseError:
         logger.warning("lease lost", extra={"run_id": run.id, "epoch": fence.epoch})
         return Driven(run_id=run.id)
+    except Exception as error:
+        if is_retryable(error):
+            raise
+        logger.exception("drive failed", extra={"run_id": run.id})
+        return _break_off(store, graph, run, error)
     if end.status is RunStatus.RUNNING:
         wants_more = release(store, fence)
     else:
@@ -111,6 +119,26 @@ def _drive(
     return Driven(
         run_id=run.id, status=end.status, steps=end.steps, wants_more=wants_more
     )
+
+
+def _break_off(
+    store: Store, graph: CompiledGraph, run: RunRecord, error: Exception
+) -> Driven:
+    """Fail a run that the engine itself could not drive, so that somebody sees it.
+
+    Left as it is, the sweep would wake it for ever. The last boundary stands. A fault
+    of the world (the database was away) is not one of these: the sweep tries again.
+    """
+    failure = NodeFailure.of(
+        error, node_id="", activation_id="", kind="engine", code="runtime.fault"
+    )
+    with store.atomic():
+        fence = store.claim(run.id, holder_name(graph.config.clock.new_id()))
+        if fence is None:
+            return Driven(run_id=run.id)
+        told = Event(kind="run.failed", data={"error": failure.message[:500]})
+        store.finish(fence, RunStatus.FAILED, error=failure.to_json(), events=(told,))
+    return Driven(run_id=run.id, status=RunStatus.FAILED)
 
 
 def _took_up_answers(store: Store, run_id: str) -> bool:
