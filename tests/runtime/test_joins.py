@@ -255,3 +255,22 @@ def test_successor_of_a_quick_branch_waits_for_the_step(checkpointer: Any) -> No
     builder.add_node("d", lambda state: {"mark": ",".join(state.log)})
     graph = joined(builder.add_edge("b", "d"), checkpointer, is_parallel=True)
     assert graph.run_with_thread("t", {}).state.mark == "b,c"
+
+
+def test_loser_of_two_questions_is_closed_by_hand(checkpointer: Any) -> None:
+    """PF-13: there is no join of any; marking the loser as done closes its question.
+
+    Then the node behind both runs once, and a late answer is refused.
+    """
+    join = Counted(note("join"))
+    builder = add_fan(new_builder(), {"a": Asker(), "b": Asker()})
+    builder.add_node("join", join).add_edge("a", "join").add_edge("b", "join")
+    graph = joined(builder, checkpointer, is_parallel=True)
+    _first, loser = graph.run_with_thread("t", {}).interrupts
+    paused = graph.resume("t", Command(resume=1))
+    assert (paused.interrupts[0].id, join.calls) == (loser.id, 0)
+    graph.update_state("t", {}, as_node="b")
+    assert graph.retry("t").state.log == ["a=1", "join"]
+    assert (join.calls, graph.get_state("t").pending_interrupts) == (1, [])
+    with pytest.raises(ResumeError):
+        graph.resume("t", Command(answers={loser.id: 2}))
