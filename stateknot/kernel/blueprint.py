@@ -105,7 +105,7 @@ class Blueprint:
         leads: dict[str, set[str]] = {n: set(t) for n, t in self.edges.items()}
         for join, sources in self.waiting.items():
             for source in sources:
-                if source not in self.routers:
+                if source not in self.routers and source not in self.choices:
                     leads.setdefault(source, set()).add(join)
         ordered = {node: tuple(sorted(targets)) for node, targets in leads.items()}
         object.__setattr__(self, "leads", ordered)

@@ -7,18 +7,21 @@ by the generated ids. Read `composition.py` for how composed nodes come to be.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from stateknot.errors import GraphError
-from stateknot.kernel.blueprint import Blueprint, NodeSpec, RouterSpec
+from stateknot.kernel.blueprint import Blueprint, NodeSpec, Relief, RouterSpec
 from stateknot.kernel.handlers import is_async, takes_context
+from stateknot.kernel.vocabulary import END
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
 
     from stateknot.kernel.composition_identity import NodeSource
     from stateknot.kernel.definition import GraphDefinition
+    from stateknot.kernel.definition_extensions import Extensions
+    from stateknot.kernel.definition_parts import GraphNode
     from stateknot.kernel.fold import StateFold
 
 
@@ -59,14 +62,15 @@ def close(
     in the definition's identity.
     """
     nodes, routers, choices, wait_to, edges = {}, {}, {}, {}, {}
+    extras = definition.extensions
     for node in definition.nodes:
         part, source = parts[node.node_id], sources.get(node.node_id)
-        nodes[node.node_id] = replace(part.spec, id=node.node_id, source=source)
+        nodes[node.node_id] = _spec(part.spec, node.node_id, source, extras)
         if node.continue_to:
             edges[node.node_id] = node.continue_to
         if node.wait_to:
             wait_to[node.node_id] = node.wait_to
-        routes = {route.route_id: route.successors for route in node.routes}
+        routes = _routes(node, extras)
         if routes:
             choices[node.node_id] = _with_labels(routes, source, part.labels)
         if part.router is not None:
@@ -83,12 +87,29 @@ def close(
         routers=routers,
         choices=choices,
         wait_to=wait_to,
+        waiting=extras.waiting_edges,
+        reliefs=tuple(Relief(**asdict(one)) for one in extras.barrier_reliefs),
         recursion_limit=definition.limits.maximum_supersteps,
         maximum_parallelism=definition.limits.maximum_parallelism,
         definition=definition,
         source_map={key: source.to_dict() for key, source in sources.items()},
         **settings,
     )
+
+
+def _spec(
+    spec: NodeSpec, node_id: str, source: NodeSource | None, extras: Extensions
+) -> NodeSpec:
+    own = replace(spec, id=node_id, source=source)
+    if node_id not in extras.command_nodes:
+        return own
+    return replace(own, is_command=True, destinations=extras.command_nodes[node_id])
+
+
+def _routes(node: GraphNode, extras: Extensions) -> dict[str, tuple[str, ...]]:
+    """Where each route of a node leads; those that end the branch included."""
+    routes = {route.route_id: route.successors for route in node.routes}
+    return routes | dict.fromkeys(extras.end_routes.get(node.node_id, ()), (END,))
 
 
 def _with_labels(

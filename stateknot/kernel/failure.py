@@ -18,6 +18,8 @@ from stateknot.errors import (
     ReducerError,
     RoutingError,
     StateKnotError,
+    SuccessorParallelismExceededError,
+    UndeclaredRouteError,
     UnknownTargetError,
 )
 from stateknot.kernel.limits import MAXIMUM_CODE, MAXIMUM_ERROR_TEXT
@@ -32,6 +34,8 @@ _KINDS: dict[str, type[NodeFailedError]] = {
     "reducer": ReducerError,
     "routing": RoutingError,
     "missing_route": MissingRouteError,
+    "undeclared_route": UndeclaredRouteError,
+    "parallelism": SuccessorParallelismExceededError,
     "unknown_target": UnknownTargetError,
     "invalid_target": InvalidTargetError,
     "join": JoinUnsatisfiedError,

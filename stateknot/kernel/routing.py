@@ -16,7 +16,7 @@ from stateknot.kernel.limits import MAXIMUM_SENDS
 from stateknot.kernel.outcome import label_text
 from stateknot.kernel.records import Activation, JoinState
 from stateknot.kernel.selection import RoutePlan, Selection, target_node
-from stateknot.kernel.vocabulary import END, START
+from stateknot.kernel.vocabulary import END, START, UNSET
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -75,7 +75,19 @@ def plan_routes(
             blueprint, relief, taken, selection
         ):
             selection.arrive(relief.relief, relief.barrier)
-    return selection.finish(remaining)
+    routes = selection.finish(remaining)
+    ready = sum(activation.is_plain for activation in routes.successors)
+    if ready > blueprint.maximum_parallelism:
+        # Of the last one: with a smaller fold the first that is too much decides.
+        raise RouteError(len(done) - 1, "parallelism", _too_wide(blueprint, ready))
+    return routes
+
+
+def _too_wide(blueprint: Blueprint, ready: int) -> ValueError:
+    return ValueError(
+        f"{ready} nodes would be due in one superstep, graph {blueprint.graph_id!r} "
+        f"admits {blueprint.maximum_parallelism} (maximum_parallelism)"
+    )
 
 
 def resolve_targets(
@@ -87,6 +99,8 @@ def resolve_targets(
 ) -> tuple[Target, ...]:
     """Where one completed activation leads: goto, route, edges or router."""
     node = activation.node
+    if blueprint.definition is not None and outcome.output is not UNSET:
+        return _ended(blueprint, index, node)
     if outcome.goto:
         return _checked_goto(blueprint, index, outcome.goto)
     if outcome.route is not None:
@@ -106,12 +120,21 @@ def resolve_targets(
     return _routed(blueprint, index, node, labels, f"router {router.name!r}")
 
 
+def _ended(blueprint: Blueprint, index: int, node: str) -> tuple[str, ...]:
+    """An output ends the branch, where the definition says that it may end."""
+    if blueprint.is_terminal(node):
+        return ()
+    error = ValueError(f"node {node!r} gave the terminal output and is not terminal")
+    raise RouteError(index, "routing", error)
+
+
 def _unrouted(blueprint: Blueprint, index: int, node: str) -> tuple[str, ...]:
     """The edges of a node that chose nothing; none where its branch may end."""
     leads = blueprint.leads.get(node, ())
-    if leads or node not in blueprint.choices or blueprint.is_terminal(node):
+    choices, waits = blueprint.choices.get(node), node in blueprint.wait_to
+    if leads or blueprint.is_terminal(node) or not (choices or waits):
         return leads
-    allowed = ", ".join(map(repr, blueprint.choices[node]))
+    allowed = ", ".join(map(repr, choices or ())) or "none, but it may wait"
     error = ValueError(
         f"node {node!r} must choose a route with Command(route=...); allowed: {allowed}"
     )
@@ -141,13 +164,14 @@ def _routed(
     routes = blueprint.routes_of(node)
     targets: list[str] = []
     for text in labels:
-        if text not in routes and text != END:
+        if text not in routes and (text != END or node not in blueprint.routers):
+            kind = "missing_route" if node in blueprint.routers else "undeclared_route"
             allowed = ", ".join(map(repr, routes)) or "none"
             error = ValueError(
                 f"{who} of node {node!r} chose {text!r}, which is not a route of it; "
                 f"allowed: {allowed}"
             )
-            raise RouteError(index, "missing_route", error)
+            raise RouteError(index, kind, error)
         targets.extend(routes.get(text, (END,)))
     return tuple(dict.fromkeys(targets))
 

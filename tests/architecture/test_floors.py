@@ -87,7 +87,7 @@ def test_module_stands_on_a_floor() -> None:
     [
         ("stateknot/kernel/x.py", "from stateknot.models import Run"),
         ("stateknot/kernel/x.py", "from stateknot import START"),
-        ("stateknot/errors.py", "def f():\n    from .runtime import executor"),
+        ("stateknot/errors/x.py", "def f():\n    from ..runtime import executor"),
         ("stateknot/models/x.py", "from stateknot.runtime.executor import drive"),
         ("stateknot/runtime/x.py", "from ..services.runs import start_run"),
         ("stateknot/selectors/x.py", "import stateknot.api"),

@@ -40,4 +40,4 @@ def test_tree_lists_this_file_among_the_modules() -> None:
     here = "tests/architecture/test_source_tree.py"
     assert here in tracked_files()
     assert here in {module.path for module in modules("tests")}
-    assert "stateknot/errors.py" in {module.path for module in modules("stateknot")}
+    assert "stateknot/registry.py" in {module.path for module in modules("stateknot")}

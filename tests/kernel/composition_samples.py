@@ -69,6 +69,22 @@ def call_of(data: Json, templates: dict[str, SharedStateSubgraph]) -> GraphSubgr
     return call.with_return_routes(routes) if routes else call
 
 
+def templates_of(vector: Json) -> dict[str, SharedStateSubgraph]:
+    """The templates of a vector, by the names that its calls use."""
+    return {
+        name: SharedStateSubgraph(GraphDefinition.from_dict(data))
+        for name, data in vector["inputs"]["templates"].items()
+    }
+
+
+def compose_vector(vector: Json) -> GraphComposition:
+    """Compile what a vector describes."""
+    templates = templates_of(vector)
+    calls = [call_of(data, templates) for data in vector["inputs"]["calls"]]
+    parent = GraphDefinition.from_dict(vector["inputs"]["parent"])
+    return GraphComposition.compile(parent, calls)
+
+
 def generated(
     composition: GraphComposition,
     node_id: str,

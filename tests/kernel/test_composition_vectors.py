@@ -7,11 +7,9 @@ import hashlib
 import pytest
 
 from stateknot.kernel.canonical import canonical_bytes
-from stateknot.kernel.composition import GraphComposition, SharedStateSubgraph
 from stateknot.kernel.composition_identity import composed_route_id, scope_preimage
-from stateknot.kernel.definition import GraphDefinition
-from tests.kernel.composition_samples import call_of
-from tests.kernel.graph_samples import Json, composition_vectors
+from tests.kernel.composition_samples import call_of, compose_vector, templates_of
+from tests.kernel.graph_samples import composition_vectors
 
 VECTORS = {
     name: vector
@@ -21,24 +19,10 @@ VECTORS = {
 DETAILED = [name for name in VECTORS if "scopes" in VECTORS[name]["expected"]]
 
 
-def _templates(vector: Json) -> dict[str, SharedStateSubgraph]:
-    return {
-        name: SharedStateSubgraph(GraphDefinition.from_dict(data))
-        for name, data in vector["inputs"]["templates"].items()
-    }
-
-
-def _compose(vector: Json) -> GraphComposition:
-    templates = _templates(vector)
-    calls = [call_of(data, templates) for data in vector["inputs"]["calls"]]
-    parent = GraphDefinition.from_dict(vector["inputs"]["parent"])
-    return GraphComposition.compile(parent, calls)
-
-
 @pytest.mark.parametrize("name", VECTORS)
 def test_composition_gives_recorded_digest(name: str) -> None:
     """Scenarios 36, 37, 39, 42 to 45, 47, 49, 51, 52: digest, size, counts, entries."""
-    expected, composition = VECTORS[name]["expected"], _compose(VECTORS[name])
+    expected, composition = VECTORS[name]["expected"], compose_vector(VECTORS[name])
     graph = composition.graph
     assert graph.digest == expected["definition_digest"]
     assert len(graph.canonical_bytes()) == expected["canonical_definition_bytes"]
@@ -49,7 +33,7 @@ def test_composition_gives_recorded_digest(name: str) -> None:
 
 @pytest.mark.parametrize("name", VECTORS)
 def test_templates_have_recorded_digests_and_ports(name: str) -> None:
-    expected, templates = VECTORS[name]["expected"], _templates(VECTORS[name])
+    expected, templates = VECTORS[name]["expected"], templates_of(VECTORS[name])
     assert {key: one.definition.digest for key, one in templates.items()} == expected[
         "template_definition_digests"
     ]
@@ -61,7 +45,7 @@ def test_templates_have_recorded_digests_and_ports(name: str) -> None:
 @pytest.mark.parametrize("name", DETAILED)
 def test_scope_preimages_are_the_recorded_bytes(name: str) -> None:
     """Scenario 60: the eight keys, null and {} for a single call."""
-    vector, templates = VECTORS[name], _templates(VECTORS[name])
+    vector, templates = VECTORS[name], templates_of(VECTORS[name])
     calls = {
         data["call_site"]: call_of(data, templates)
         for data in vector["inputs"]["calls"]
@@ -78,7 +62,7 @@ def test_scope_preimages_are_the_recorded_bytes(name: str) -> None:
 @pytest.mark.parametrize("name", DETAILED)
 def test_generated_nodes_are_the_recorded_ones(name: str) -> None:
     """Scenarios 38, 49, 61: sources, ordinals that count ports, order, edges."""
-    expected, composition = VECTORS[name]["expected"], _compose(VECTORS[name])
+    expected, composition = VECTORS[name]["expected"], compose_vector(VECTORS[name])
     sources = {
         (source.call_site, source.iteration, source.node_id): node_id
         for node_id, source in composition.node_sources.items()
@@ -95,7 +79,7 @@ def test_generated_nodes_are_the_recorded_ones(name: str) -> None:
 @pytest.mark.parametrize("name", DETAILED)
 def test_generated_routes_are_the_recorded_ones(name: str) -> None:
     """Scenario 61: route lookup by the template's label."""
-    composition = _compose(VECTORS[name])
+    composition = compose_vector(VECTORS[name])
     for route in VECTORS[name]["expected"]["route_ids"]:
         source = composition.node_sources[route["node_id"]]
         local = route["source_route_id"]
@@ -110,7 +94,7 @@ def test_generated_routes_are_the_recorded_ones(name: str) -> None:
 def test_511_iterations_fill_the_node_ceiling() -> None:
     """Scenario 56: 1,024 nodes; first and last are the recorded ones."""
     vector = VECTORS["bounded_loop_511_at_node_ceiling"]
-    nodes = _compose(vector).graph.nodes
+    nodes = compose_vector(vector).graph.nodes
     assert nodes[0].node_id == vector["expected"]["first_composed_node"]
     assert nodes[-1].node_id == vector["expected"]["last_skc_node"]
 
@@ -118,7 +102,7 @@ def test_511_iterations_fill_the_node_ceiling() -> None:
 def test_no_calls_keep_the_parents_bytes() -> None:
     """Scenario 42."""
     vector = VECTORS["empty_composition"]
-    composition = _compose(vector)
+    composition = compose_vector(vector)
     parent = canonical_bytes(vector["inputs"]["parent"])
     assert composition.graph.canonical_bytes() == parent
     assert composition.source_map() == {}
@@ -134,4 +118,6 @@ def test_distinct_vectors_have_distinct_digests() -> None:
         "once_explicit_default_bindings",
         "revised_template_identity",
     ]
-    assert len({_compose(VECTORS[name]).graph.digest for name in names}) == len(names)
+    assert len({compose_vector(VECTORS[name]).graph.digest for name in names}) == len(
+        names
+    )

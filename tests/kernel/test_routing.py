@@ -157,7 +157,7 @@ def test_router_works_on_its_own_copy_of_the_state() -> None:
         (gone("b", "nowhere"), "unknown_target"),
         (gone(Send("nowhere")), "unknown_target"),
         (gone(START), "invalid_target"),
-        (Completed(route="yes"), "missing_route"),
+        (Completed(route="yes"), "undeclared_route"),
     ],
 )
 def test_target_that_cannot_be_is_refused(outcome: Completed, kind: str) -> None:

@@ -1,15 +1,11 @@
-"""Every error StateKnot raises, in four families with one root.
+"""The families of errors, and all of them but the failures of nodes.
 
-The families tell who must act: `GraphError` (the author changes the graph),
-`StateError` (a value broke its contract), `RunError` (the caller asked for what the
-run cannot do now, or a run ended badly) and `LeaseError` (a worker must stop and write
-nothing). This module knows nothing of the rest of the package; read
-`stateknot/kernel/failure.py` next for how a failure travels as a value.
+Import them from `stateknot.errors`; read `node_failures.py` next.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -206,79 +202,6 @@ class RevisionMismatchError(RunError):
             "old revision registered until its runs end, or move the run"
         )
         self.expected, self.found, self.graph_id = expected, found, graph_id
-
-
-class NodeFailedError(RunError):
-    """Raised by `run*`, `resume*` and `retry` when a node failed for good.
-
-    `__cause__` is the original exception where it is at hand. The boundary it left is
-    `checkpoint_id`; mend the cause and `retry`, or edit the state first.
-    """
-
-    code = "node.failed"
-
-    def __init__(
-        self,
-        message: str,
-        *,
-        node_id: str = "",
-        code: str | None = None,
-        error_type: str = "",
-        attempts: int = 0,
-        run_id: str = "",
-        thread_id: str | None = None,
-        checkpoint_id: str | None = None,
-        execution: Any = None,
-    ) -> None:
-        super().__init__(message)
-        self.message = message
-        self.node_id = node_id
-        self.code = code or type(self).code
-        self.error_type = error_type
-        self.attempts = attempts
-        self.run_id = run_id
-        self.thread_id = thread_id
-        self.checkpoint_id = checkpoint_id
-        self.execution = execution
-
-
-class ReducerError(NodeFailedError):
-    """Raised when folding a node's update failed, or gave a state the model refuses."""
-
-    code = "node.reducer_failed"
-
-
-class RoutingError(NodeFailedError):
-    """Raised when a node's successors could not be chosen; its result is kept."""
-
-    code = "node.routing_failed"
-
-
-class MissingRouteError(RoutingError):
-    """Raised when a router returned a label that the node does not declare."""
-
-    code = "node.missing_route"
-
-
-class UnknownTargetError(RoutingError, MissingNodeError):
-    """Raised when `goto` names a node that is not in the graph."""
-
-    code = "node.unknown_target"
-    default_kind = "MissingNode"
-    kind, owner = "MissingNode", "Graph"
-
-
-class InvalidTargetError(RoutingError, GraphError):
-    """Raised when `goto` names START, which nothing may jump to."""
-
-    code = "node.invalid_target"
-    kind, owner = "Graph", "Graph"
-
-
-class JoinUnsatisfiedError(NodeFailedError):
-    """Raised when a run has nothing left to do but a join that can never fire."""
-
-    code = "graph.join_unsatisfied"
 
 
 class RecursionLimitError(RunError):
