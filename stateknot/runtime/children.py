@@ -51,7 +51,7 @@ class Children:
     """The child runs of one activation; `told` collects those of its superstep.
 
     `hold` renews the parent's lease and raises LeaseError when it was lost: only who
-    holds the parent may make or take its children.
+    holds the parent may make or take its children. `note` tells an event of the parent.
     """
 
     store: Store
@@ -63,6 +63,7 @@ class Children:
     answers: tuple[WaitRecord, ...]
     drive: DriveChild
     hold: Callable[[], None]
+    note: Callable[..., None]
     told: ToldRuns = field(default_factory=ToldRuns)
     _calls: int = 0
     _given: dict[str, BaseModel] = field(default_factory=dict)
@@ -93,7 +94,10 @@ class Children:
             if run.status is RunStatus.COMPLETED:
                 return self._remembered(child, run)
             run, fence = self._take_up(child, run)
-        return self._driven(child, run, fence)
+        self._note("subgraph.started", run)
+        execution = self._driven(child, run, fence)
+        self._note("subgraph.completed", run)
+        return execution
 
     def given_to(self, graph: CompiledGraph, execution: GraphExecution) -> BaseModel:
         """The state that a call's run began with, `memory="carry"` included."""
@@ -109,6 +113,15 @@ class Children:
         if self.lineage == 0:
             return self.activation_id
         return f"{self.activation_id}@{self.lineage}"
+
+    def _note(self, kind: str, run: RunRecord) -> None:
+        self.note(
+            kind,
+            node=self.node_id,
+            graph=run.graph_id,
+            run_id=run.id,
+            namespace=list(run.namespace),
+        )
 
     def _next_segment(self) -> str:
         with self._lock:

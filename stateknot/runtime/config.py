@@ -91,4 +91,6 @@ class RunConfig:
     max_concurrency: int | None = None
     spread: bool = False
     clock: Clock = field(default_factory=SystemClock)
+    journal: Any = None
+    status_store: Any = None
     extras: dict[str, Any] = field(default_factory=dict)

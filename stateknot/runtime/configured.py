@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from stateknot.kernel.exports.shape import GraphShape
     from stateknot.kernel.retry import RetryPolicy
     from stateknot.kernel.store import Store
-    from stateknot.runtime.config import RecursionPolicy, RunConfig
+    from stateknot.runtime.config import RecursionFrame, RecursionPolicy, RunConfig
 
 
 class ConfiguredGraph(Exported):
@@ -89,6 +89,17 @@ class ConfiguredGraph(Exported):
         """Also tell `sink` (a callable, or an object with `emit`) each event, live."""
         return self._with(sinks=(*self.config.sinks, as_sink(sink)))
 
+    def with_event_journal(self, journal: Any) -> Self:
+        """Keep the events of runs in `journal` as well; see `runtime/journal.py`.
+
+        It is written beside the run and neither fails it nor holds it up.
+        """
+        return self._with(journal=journal)
+
+    def with_status_store(self, store: Any) -> Self:
+        """Keep where each run stands in `store`; see `runtime/statuses.py`."""
+        return self._with(status_store=store)
+
     def with_durability(self, mode: DurabilityMode | str) -> Self:
         """Write boundaries before going on, behind the run, or at its end."""
         return self._with(durability=DurabilityMode(mode))
@@ -104,6 +115,14 @@ class ConfiguredGraph(Exported):
     def with_recursion_policy(self, policy: RecursionPolicy) -> Self:
         """Bound depth, total steps and visits."""
         return self._with(policy=policy)
+
+    def with_recursion_frames(self, frames: Sequence[RecursionFrame]) -> Self:
+        """Run as if `frames`, the root's first, stood above."""
+        return self._with(frames=tuple(frames))
+
+    def with_recursion_node(self, node: str | None) -> Self:
+        """Say which node hosts the runs of this graph."""
+        return self._with(hosting_node=node)
 
     def with_run_deadline(self, deadline: float | timedelta | None) -> Self:
         """End a run that takes longer (seconds or timedelta), between supersteps."""

@@ -13,6 +13,7 @@ from stateknot.runtime.drive import Drive, DriveEnd
 from stateknot.runtime.durability import make_committer
 from stateknot.runtime.events import EventLog
 from stateknot.runtime.heartbeat import Heartbeat
+from stateknot.runtime.watching import Watch
 
 if TYPE_CHECKING:
     from stateknot.kernel.records import Fence, RunRecord
@@ -37,19 +38,25 @@ def drive_claimed(
     """
     config = graph.config
     log = log or EventLog(config.sinks)
+    watch = Watch(config, store, run)
+    log.attach(watch.sinks)
     log.tell("run.started", run_id=run.id, holder=fence.holder, epoch=fence.epoch)
     log.tell("recursion.depth_changed", depth=len(config.frames) + 1)
     committer = make_committer(config.durability, store, fence, log)
     drive = Drive(graph.blueprint, config, store, fence, committer, drive_claimed)
     try:
         with Heartbeat(store, fence, drive.lost):
-            return drive.run(run, quantum)
+            end = drive.run(run, quantum)
     except BaseException:
         committer.close()
         release(store, fence)
         raise
+    else:
+        watch.rest(end.status)
+        return end
     finally:
         committer.close()
+        watch.close()
 
 
 def release(store: Store, fence: Fence) -> bool:

@@ -47,8 +47,20 @@ class EventLog:
 
     def __init__(self, sinks: Sequence[EventSink]) -> None:
         self._sinks = list(sinks)
+        self._early: list[Event] | None = []
         self._collected: list[Event] = []
         self._lock = threading.Lock()
+
+    def attach(self, sinks: Sequence[EventSink]) -> None:
+        """Pass everything on to `sinks` as well, from the log's first event on.
+
+        Only once, when the run is known; nothing is remembered for it afterwards.
+        """
+        early, self._early = self._early or [], None
+        for sink in sinks:
+            self._sinks.append(sink)
+            for event in early:
+                self._pass(sink, event)
 
     def tell(
         self,
@@ -67,11 +79,17 @@ class EventLog:
         with self._lock:
             if not live_only:
                 self._collected.append(event)
+            if self._early is not None:
+                self._early.append(event)
         for sink in list(self._sinks):
-            try:
-                sink(event)
-            except Exception:
-                logger.exception("an event sink failed and is cut off")
+            self._pass(sink, event)
+
+    def _pass(self, sink: EventSink, event: Event) -> None:
+        try:
+            sink(event)
+        except Exception:
+            logger.exception("an event sink failed and is cut off")
+            if sink in self._sinks:
                 self._sinks.remove(sink)
 
     def take(self) -> tuple[Event, ...]:

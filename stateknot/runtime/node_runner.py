@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import contextvars
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from stateknot.errors import LeaseError, NodeTimeoutError
@@ -224,6 +225,7 @@ class NodeRunner:
             answers=tuple(position.answered_waits(context.activation_id)),
             drive=self.drive_child,
             hold=self.heartbeat,
+            note=partial(self.log.tell, step=context.step),
             told=self.told,
         )
 

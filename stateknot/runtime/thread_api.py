@@ -9,6 +9,8 @@ from stateknot.runtime.configured import ConfiguredGraph
 from stateknot.runtime.events import EventLog
 from stateknot.runtime.execution import config_of, may_have_questions, snapshot_of
 from stateknot.runtime.manual import Editor
+from stateknot.runtime.telling import SAVED
+from stateknot.runtime.watching import Watch
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -62,7 +64,7 @@ class ThreadApi(ConfiguredGraph):
             record = self._editor(store).update(
                 thread_id, update, as_node=as_node, expected=expected_checkpoint_id
             )
-        self._tell_saved(record.id)
+        self._tell_saved(thread_id, record.id)
         return config_of(record)
 
     def bulk_update_state(
@@ -82,7 +84,7 @@ class ThreadApi(ConfiguredGraph):
                 update, as_node = item if isinstance(item, tuple) else (item, None)
                 records.append(editor.update(thread_id, update, as_node=as_node))
         for record in records:
-            self._tell_saved(record.id)
+            self._tell_saved(thread_id, record.id)
         return config_of(records[-1])
 
     def fork_state(
@@ -99,7 +101,7 @@ class ThreadApi(ConfiguredGraph):
                 version=self.blueprint.version,
                 definition=self.definition.to_dict(),
             )
-        self._tell_saved(run.head_id)
+        self._tell_saved(run.thread_id, run.head_id)
         return {
             "thread_id": run.thread_id,
             "checkpoint_id": run.head_id,
@@ -126,6 +128,14 @@ class ThreadApi(ConfiguredGraph):
             raise CheckpointError("no checkpointer configured; use with_checkpointer()")
         return self.config.checkpointer
 
-    def _tell_saved(self, checkpoint_id: str) -> None:
+    def _tell_saved(self, thread_id: str, checkpoint_id: str) -> None:
         log = EventLog(self.config.sinks)
-        log.tell("checkpoint.saved", live_only=True, checkpoint=checkpoint_id)
+        log.tell(SAVED, live_only=True, checkpoint=checkpoint_id)
+        if self.config.journal is None and self.config.status_store is None:
+            return
+        store = self._store()
+        run = store.find_thread_run(thread_id, self.config.namespace)
+        if run is not None:
+            watch = Watch(self.config, store, run)
+            log.attach(watch.sinks)
+            watch.close()
