@@ -152,9 +152,15 @@ class StoreReader:
         return list(rows if room is None else rows[:room])
 
     def _parent(self, row: Checkpoint) -> Checkpoint | None:
+        """The parent, if it is an older record of the namespace.
+
+        A damaged row that names itself or a newer one would be followed for ever.
+        """
         if row.parent_id is None:
             return None
-        parents = Checkpoint.objects.using(self.using).filter(id=row.parent_id)
+        parents = Checkpoint.objects.using(self.using).filter(
+            id=row.parent_id, sequence__lt=row.sequence
+        )
         return parents.filter(thread_id=row.thread_id, namespace=row.namespace).first()
 
     def _read_page(
