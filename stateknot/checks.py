@@ -8,7 +8,7 @@ from django.conf import settings
 from django.core.checks import CheckMessage, Error, register
 from django.core.exceptions import ImproperlyConfigured
 
-from stateknot.conf import get_settings
+from stateknot.conf import get_settings, load_usage_provider
 
 
 @register("stateknot")
@@ -34,6 +34,29 @@ def check_settings(**_: Any) -> list[CheckMessage]:
             )
         ]
     return []
+
+
+@register("stateknot")
+def check_usage_provider(**_: Any) -> list[CheckMessage]:
+    """The usage provider must be importable: a run at its limit would wait for it."""
+    try:
+        provider: Any = load_usage_provider()
+    except ImproperlyConfigured:
+        return []
+    except ImportError as error:
+        told = str(error)
+    else:
+        if provider is None or callable(provider):
+            return []
+        told = f"it is a {type(provider).__name__}"
+    path = get_settings().usage_provider
+    return [
+        Error(
+            f"STATEKNOT['usage_provider'] is {path!r}: {told}.",
+            hint="Give the dotted path of a function that takes a run's id.",
+            id="stateknot.E004",
+        )
+    ]
 
 
 @register("stateknot")

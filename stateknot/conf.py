@@ -8,15 +8,19 @@ the validated object and is reset when a test changes the setting.
 from __future__ import annotations
 
 from functools import lru_cache
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pydantic
 from django.conf import settings as django_settings
 from django.core.exceptions import ImproperlyConfigured
 from django.core.signals import setting_changed
 from django.dispatch import receiver
+from django.utils.module_loading import import_string
 
 from stateknot.kernel.state import describe_errors
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
 
 
 class EngineSettings(pydantic.BaseModel):
@@ -39,6 +43,12 @@ class EngineSettings(pydantic.BaseModel):
     prepared_statements: bool = True
     """Prepare the boundary's statement on PostgreSQL; off behind a pooler that shares
     connections between transactions."""
+    worker_lost_limit: int = pydantic.Field(default=3, ge=1)
+    """Workers lost in a row at one boundary after which the run fails."""
+    usage_provider: str | None = None
+    """Dotted path of a function that says what a run used: it gets the run's id and
+    gives amounts by name, or None while it cannot tell. Without one the usage that
+    nodes reported is added up."""
     issuer: str = "https://stateknot.local"
     """The https URI that this project's graph identities belong to."""
     subject: str = "default"
@@ -59,6 +69,12 @@ def get_settings() -> EngineSettings:
     except pydantic.ValidationError as error:
         _, text = describe_errors(error)
         raise ImproperlyConfigured(f"STATEKNOT: {text}") from error
+
+
+def load_usage_provider() -> Callable[[str], Mapping[str, float] | None] | None:
+    """The project's usage provider. Raises ImportError for a path of nothing."""
+    path = get_settings().usage_provider
+    return None if path is None else import_string(path)
 
 
 @receiver(setting_changed)

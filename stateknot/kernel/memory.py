@@ -28,7 +28,8 @@ from stateknot.kernel.lifecycle import (
 from stateknot.kernel.memory_rows import MemoryRun, MemoryThread, superseded
 from stateknot.kernel.records import Fence, RunRecord, WaitRecord
 from stateknot.kernel.undo import Undo
-from stateknot.kernel.vocabulary import RunStatus, WaitStatus
+from stateknot.kernel.usage import add_up, find_closing, settled
+from stateknot.kernel.vocabulary import AttemptStatus, RunStatus, WaitStatus
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -41,6 +42,7 @@ if TYPE_CHECKING:
         JournalRecord,
         Namespace,
     )
+    from stateknot.kernel.usage import Usage
     from stateknot.kernel.vocabulary import JsonValue
     from stateknot.kernel.writes import (
         Admission,
@@ -251,9 +253,29 @@ class MemoryStore:
         """See the port."""
         return self._runs[run_id].list_visits()
 
-    def count_tries(self, run: RunRecord, sequence: int) -> dict[str, int]:
+    def count_tries(
+        self,
+        run: RunRecord,
+        sequence: int,
+        status: AttemptStatus = AttemptStatus.FAILED,
+    ) -> dict[str, int]:
         """See the port."""
-        return self._runs[run.id].count_tries(run.lineage, sequence)
+        return self._runs[run.id].count_tries(run.lineage, sequence, status)
+
+    def measure_usage(self, run_id: str) -> Usage:
+        """See the port."""
+        attempts = self._runs[run_id].attempts.values()
+        return add_up((a.node_id, a.status, a.usage) for a in attempts)
+
+    def settle(self, run_id: str, usage: dict[str, JsonValue]) -> bool:
+        """See the port."""
+        run = self._runs[run_id]
+        if run.record.status is not RunStatus.CLOSING:
+            return False
+        error = {**find_closing(reversed(run.journal)), "usage": usage}
+        run.note((settled(run_id, error),), self.now())
+        run.end(RunStatus.FAILED, error, self.now())
+        return True
 
     def finish(
         self,

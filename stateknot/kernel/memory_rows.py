@@ -293,7 +293,9 @@ class MemoryRun:
         """The node of each activation that was tried."""
         return {(a.lineage, a.activation_id): a.node_id for a in self.attempts.values()}
 
-    def count_tries(self, lineage: int, sequence: int) -> dict[str, int]:
+    def count_tries(
+        self, lineage: int, sequence: int, status: AttemptStatus
+    ) -> dict[str, int]:
         """How often each activation was tried for the boundary at `sequence`."""
         return dict(
             Counter(
@@ -301,7 +303,7 @@ class MemoryRun:
                 for attempt in self.attempts.values()
                 if attempt.lineage == lineage
                 and attempt.sequence == sequence
-                and attempt.status is AttemptStatus.FAILED
+                and attempt.status is status
             )
         )
 

@@ -10,6 +10,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Protocol
 
+from stateknot.kernel.vocabulary import AttemptStatus
+
 if TYPE_CHECKING:
     from collections.abc import Sequence
     from contextlib import AbstractContextManager
@@ -25,6 +27,7 @@ if TYPE_CHECKING:
         RunRecord,
         WaitRecord,
     )
+    from stateknot.kernel.usage import Usage
     from stateknot.kernel.vocabulary import JsonValue, RunStatus
     from stateknot.kernel.writes import (
         Admission,
@@ -178,8 +181,28 @@ class Store(Protocol):
         """The node of each activation that the run has tried, by lineage and id."""
         ...
 
-    def count_tries(self, run: RunRecord, sequence: int) -> dict[str, int]:
-        """How often each activation of the superstep behind the head was tried."""
+    def count_tries(
+        self,
+        run: RunRecord,
+        sequence: int,
+        status: AttemptStatus = AttemptStatus.FAILED,
+    ) -> dict[str, int]:
+        """How often each activation of the superstep behind the head was tried, and
+        ended like that."""
+        ...
+
+    def measure_usage(self, run_id: str) -> Usage:
+        """What the run used. Raises what a project's provider of it raises.
+
+        Transaction: none, since a provider may ask elsewhere.
+        """
+        ...
+
+    def settle(self, run_id: str, usage: dict[str, JsonValue]) -> bool:
+        """Fail a closing run with the failure that closed it, and what it used.
+
+        False, with nothing written, for a run that is not closing.
+        """
         ...
 
     def finish(

@@ -35,7 +35,14 @@ class RunQuerySet(models.QuerySet["Run"]):
 
         A child run is not woken: its parent's drive takes it up.
         """
-        return self.runnable().filter(
+        return self.runnable()._last_woken_before(grace)
+
+    def closing(self, grace: timedelta) -> Self:
+        """Runs whose usage was not known when last asked, longer ago than `grace`."""
+        return self.filter(status="closing")._last_woken_before(grace)
+
+    def _last_woken_before(self, grace: timedelta) -> Self:
+        return self.filter(
             models.Q(parent_run=None),
             models.Q(woken_at=None) | models.Q(woken_at__lt=Now() - grace),
         )

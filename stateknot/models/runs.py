@@ -86,6 +86,8 @@ class Run(models.Model):
     active_seconds = models.FloatField(_("driven for (s)"), default=0.0)
     step_limit = models.BigIntegerField(_("step limit"), null=True, blank=True)
     epoch = models.BigIntegerField(_("epoch"), default=0)
+    lost_claims = models.IntegerField(_("workers lost in a row"), default=0)
+    lost_head_id = models.UUIDField(null=True, blank=True, editable=False)
     holder = models.CharField(_("holder"), max_length=200, blank=True, default="")
     lease_expires_at = models.DateTimeField(_("lease until"), null=True, blank=True)
     wake_at = models.DateTimeField(_("due"), null=True, blank=True)

@@ -82,6 +82,7 @@ def carry_over(
                 lineage=lineage,
                 sequence=standing_at,
                 folded=False,
+                usage=None,  # counted where it was used
             )
             for attempt in attempts
         ),

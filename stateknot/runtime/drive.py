@@ -24,9 +24,11 @@ from stateknot.kernel.superstep import (
     find_unsatisfied_join,
     plan_superstep,
 )
+from stateknot.kernel.usage import CLOSING
 from stateknot.kernel.vocabulary import UNSET, CheckpointSource, RunStatus
 from stateknot.runtime.boundary import draft_boundary, draft_deferral, status_behind
 from stateknot.runtime.budget import Budget, Quantum
+from stateknot.runtime.closing import conclude
 from stateknot.runtime.events import EventLog
 from stateknot.runtime.loop_thread import LoopThread
 from stateknot.runtime.node_runner import NodeRunner
@@ -262,14 +264,13 @@ class Drive:
         position.state = plan.state
         position.pending = draft.pending
         position.joins = plan.joins
-        position.tries = {}
+        position.tries, position.lost = {}, {}
         position.results = {k: v for k, v in position.results.items() if k not in done}
         position.waits = {k: v for k, v in position.waits.items() if k not in done}
         position.run = replace(position.run, head_id=draft.id, steps=steps)
 
     def _stop(self, position: Position | None, error: Exception) -> DriveEnd:
         """End the drive without a checkpoint: the last boundary stands."""
-        self.log.tell("run.failed", run_id=self.fence.run_id, error=str(error)[:500])
         failure = NodeFailure.of(
             error,
             node_id=getattr(error, "node_id", ""),
@@ -278,8 +279,16 @@ class Drive:
             code=getattr(error, "code", None),
             attempts=0,
         )
-        self.committer.finish(RunStatus.FAILED, failure.to_json())
-        return self._end(RunStatus.FAILED, position, error=error)
+        self.committer.drain()
+        run = position.run if position else None
+        status, recorded = conclude(self.store, run, error, failure)
+        if status is RunStatus.CLOSING:
+            self.log.tell(CLOSING, failure=failure.to_json())
+        else:
+            text = str(error)[:500]
+            self.log.tell("run.failed", run_id=self.fence.run_id, error=text)
+        self.committer.finish(status, recorded)
+        return self._end(status, position, error=error)
 
     def _end(
         self,

@@ -59,7 +59,7 @@ class Committer:
     def drain(self) -> None:
         """Wait until everything taken is stored; raises the first failure."""
 
-    def finish(self, status: RunStatus, error: dict[str, Any]) -> None:
+    def finish(self, status: RunStatus, error: dict[str, Any] | None) -> None:
         """End the run without a checkpoint."""
         self.drain()
         with self.store.atomic():

@@ -89,7 +89,9 @@ class NodeRunner:
                 raise
             except Exception as error:  # noqa: BLE001 - the boundary of author's code
                 # The decision first: a predicate that fails leaves its note there.
-                retry = self._retry_delay(spec, context.attempt, error)
+                # A try that was lost with its worker uses up no retry.
+                tries = context.attempt - position.lost.get(activation.id, 0)
+                retry = self._retry_delay(spec, tries, error)
                 failed = self._failed(position, activation, context, started, error)
                 if retry is None:
                     return self._handled(position, activation, context, failed, error)
@@ -133,7 +135,9 @@ class NodeRunner:
             run_id=run.id,
             thread_id=run.thread_id,
             step=position.step + 1,
-            attempt=position.tries.get(activation.id, 0) + 1,
+            attempt=position.tries.get(activation.id, 0)
+            + position.lost.get(activation.id, 0)
+            + 1,
             activation_id=activation.id,
             root_run_id=run.root_run_id,
             idempotency_key=domain_digest("stateknot-idempotency-key-v1", key),

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from stateknot.errors import CheckpointError
 from stateknot.kernel.routing import with_ids
-from stateknot.kernel.vocabulary import WaitKind, WaitStatus
+from stateknot.kernel.vocabulary import AttemptStatus, WaitKind, WaitStatus
 
 if TYPE_CHECKING:
     from pydantic import BaseModel
@@ -33,7 +33,8 @@ class Position:
 
     `sequence` is that of the head, `written_id` the newest checkpoint that the store
     has (in `exit` mode it lies behind `head_id`). `results` and `waits` are by
-    activation id, and so is how often each was tried before this drive.
+    activation id, and so is how often each was tried before this drive (`tries` failed,
+    `lost` went down with their worker).
     """
 
     run: RunRecord
@@ -48,6 +49,7 @@ class Position:
     results: dict[str, AttemptRecord] = field(default_factory=dict)
     waits: dict[str, list[WaitRecord]] = field(default_factory=dict)
     tries: dict[str, int] = field(default_factory=dict)
+    lost: dict[str, int] = field(default_factory=dict)
 
     def open_timers(self) -> list[WaitRecord]:
         """The timers that were set and not closed since."""
@@ -113,4 +115,5 @@ def load_position(store: Store, blueprint: Blueprint, run: RunRecord) -> Positio
     )
     position.reload_waits(store)
     position.tries = store.count_tries(run, position.sequence + 1)
+    position.lost = store.count_tries(run, position.sequence + 1, AttemptStatus.LOST)
     return position

@@ -1,8 +1,8 @@
 """The sweep: finding runs that nobody was woken for, and waking them.
 
-It never drives. Runs whose lease ran out, runs whose wake-up was lost, and paused runs
-whose answer came too late for their drive are woken; two sweeps at once wake each run
-once.
+It never drives. Runs whose lease ran out, runs whose wake-up was lost, paused runs
+whose answer came too late for their drive, and closing runs whose usage was not known
+are woken; two sweeps at once wake each run once.
 """
 
 from __future__ import annotations
@@ -29,6 +29,8 @@ from stateknot.storage.rows import split_namespace
 if TYPE_CHECKING:
     from uuid import UUID
 
+    from stateknot.models.querysets import RunQuerySet
+
 logger = logging.getLogger("stateknot")
 
 
@@ -50,20 +52,18 @@ def sweep() -> SweepReport:
     settings = get_settings()
     _answer_expired(settings.database, settings.sweep_batch)
     answered, failed = _reopen_answered(settings.database, settings.sweep_batch)
-    woken = _wake_unwoken(
-        settings.database,
-        settings.sweep_batch,
-        timedelta(seconds=settings.wake_grace_seconds),
-    )
-    return SweepReport(run_ids=(*answered, *woken), failed=failed)
+    grace = timedelta(seconds=settings.wake_grace_seconds)
+    runs = Run.objects.using(settings.database)
+    unwoken = runs.unwoken(grace).order_by("-priority", "created_at")
+    woken = _wake(unwoken, settings.database, settings.sweep_batch)
+    closing = runs.closing(grace).order_by("woken_at", "id")
+    asked = _wake(closing, settings.database, settings.sweep_batch)
+    return SweepReport(run_ids=(*answered, *woken, *asked), failed=failed)
 
 
-def _wake_unwoken(using: str, batch: int, grace: timedelta) -> list[str]:
+def _wake(rows: RunQuerySet, using: str, batch: int) -> list[str]:
     """Claim the right to wake in the same transaction that sends the wake-up."""
     with transaction.atomic(using=using):
-        rows = (
-            Run.objects.using(using).unwoken(grace).order_by("-priority", "created_at")
-        )
         locked = rows.select_for_update(skip_locked=True, of=("self",))
         ids: list[UUID] = list(locked.values_list("id", flat=True)[:batch])
         if not ids:

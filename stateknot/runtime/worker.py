@@ -27,6 +27,7 @@ from stateknot.kernel.vocabulary import RunStatus, WaitStatus
 from stateknot.registry import find_graph
 from stateknot.runtime.admission import find_standing, reopen
 from stateknot.runtime.budget import Quantum
+from stateknot.runtime.closing import settle
 from stateknot.runtime.driving import drive_claimed, release
 
 if TYPE_CHECKING:
@@ -65,10 +66,14 @@ def drive_run(store: Store, run_id: str, quantum: Quantum | None = None) -> Driv
     """Drive a run that is due, as far as the quantum goes; do nothing if it is not.
 
     Idempotent: a second call for the same run finds the lease taken or the run at rest.
-    A child run is left to its parent's drive.
+    A child run is left to its parent's drive; a closing run is settled, by any process.
     Raises RevisionMismatchError when this process has other code than the run.
     """
     run = store.find_run(run_id)
+    if run is not None and run.status is RunStatus.CLOSING:
+        is_settled = settle(store, run_id)
+        status = RunStatus.FAILED if is_settled else RunStatus.CLOSING
+        return Driven(run_id=run_id, status=status)
     if run is None or run.status not in _CLAIMABLE:
         return Driven(run_id=run_id)
     if run.parent_run_id is not None:

@@ -22,14 +22,23 @@ from stateknot.kernel.lifecycle import (
 )
 from stateknot.kernel.profile import encode
 from stateknot.kernel.records import Event
+from stateknot.kernel.usage import find_closing, settled
 from stateknot.kernel.vocabulary import RunStatus, WaitStatus
-from stateknot.models import Checkpoint, NodeAttempt, Run, Thread, Wait
+from stateknot.models import (
+    Checkpoint,
+    JournalEvent,
+    NodeAttempt,
+    Run,
+    Thread,
+    Wait,
+)
 from stateknot.storage.admitting import insert_fork, superseded
 from stateknot.storage.boundary import (
     add_waits,
     checkpoint_row,
     load_tip,
     open_timers,
+    resting_changes,
 )
 from stateknot.storage.journal import append_journal
 from stateknot.storage.reading import StoreReader
@@ -37,6 +46,7 @@ from stateknot.storage.rows import (
     STANDING_WAITS,
     as_uuid,
     attempt_row,
+    journal_record,
     run_record,
     wait_record,
 )
@@ -64,6 +74,7 @@ _REOPENED = [
     "head_id",
     "lineage",
     "step_limit",
+    "lost_claims",
     "next_journal",
     "event_count",
 ]
@@ -114,6 +125,7 @@ class StoreActs(StoreReader):
         run.error, run.error_code, run.failed_node = None, "", ""
         run.output, run.ended_at, run.holder = None, None, ""
         run.lease_expires_at, run.wake_at, run.woken_at = None, None, None
+        run.lost_claims = 0
         if reopening.fires_timers:
             timers = open_timers(reopening.run_id, self.using)
             timers.update(status=WaitStatus.CLOSED.value)
@@ -153,6 +165,22 @@ class StoreActs(StoreReader):
         Wait.objects.using(self.using).filter(
             run_id=run.id, status__in=STANDING_WAITS
         ).update(status=WaitStatus.CLOSED.value)
+
+    def settle(self, run_id: str, usage: dict[str, JsonValue]) -> bool:
+        """See the port. Locks: the run's row."""
+        run = self._locked(run_id)
+        if run.status != RunStatus.CLOSING.value:
+            return False
+        rows = JournalEvent.objects.using(self.using).filter(run=run)
+        newest_first = map(journal_record, rows.order_by("-number").iterator(50))
+        error = {**find_closing(newest_first), "usage": usage}
+        append_journal(run, [settled(run_id, error)], using=self.using)
+        Run.objects.using(self.using).filter(id=run.id).update(
+            next_journal=run.next_journal,
+            event_count=run.event_count,
+            **resting_changes(RunStatus.FAILED, error),
+        )
+        return True
 
     def answer(self, wait_id: str, value: JsonValue, *, actor: str = "") -> WaitRecord:
         """See the port. Locks: the run's row, then the wait's."""

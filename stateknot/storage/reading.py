@@ -11,8 +11,10 @@ from typing import TYPE_CHECKING, Any
 
 from django.db.models import BinaryField, Case, F, Q, Value, When
 
+from stateknot.conf import load_usage_provider
 from stateknot.kernel.fold import StateDelta
 from stateknot.kernel.profile import decode
+from stateknot.kernel.usage import UNKNOWN, Usage, add_up
 from stateknot.kernel.vocabulary import AttemptStatus
 from stateknot.models import Checkpoint, JournalEvent, NodeAttempt, Run, Wait
 from stateknot.storage.deltas import Places, Segment, assemble, places_of, span_of
@@ -279,15 +281,31 @@ class StoreReader:
         tried = rows.values_list("lineage", "activation_id", "node_id").distinct()
         return {(lineage, name): node for lineage, name, node in tried}
 
-    def count_tries(self, run: RunRecord, sequence: int) -> dict[str, int]:
+    def count_tries(
+        self,
+        run: RunRecord,
+        sequence: int,
+        status: AttemptStatus = AttemptStatus.FAILED,
+    ) -> dict[str, int]:
         """See the port."""
         rows = NodeAttempt.objects.using(self.using).filter(
             run_id=run.id,
             lineage=run.lineage,
             sequence=sequence,
-            status=AttemptStatus.FAILED.value,
+            status=status.value,
         )
         return dict(Counter(rows.values_list("activation_id", flat=True)))
+
+    def measure_usage(self, run_id: str) -> Usage:
+        """See the port: what the project's provider says, else the attempts' sum."""
+        provider = load_usage_provider()
+        if provider is not None:
+            told = provider(run_id)
+            return UNKNOWN if told is None else Usage(amounts=dict(told))
+        rows = NodeAttempt.objects.using(self.using).filter(
+            Q(usage__isnull=False) | Q(status=AttemptStatus.LOST.value), run_id=run_id
+        )
+        return add_up(rows.order_by("id").values_list("node_id", "status", "usage"))
 
     def list_journal(self, run_id: str, after: int = -1) -> list[JournalRecord]:
         """See the port."""

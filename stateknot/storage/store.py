@@ -19,7 +19,7 @@ from stateknot.errors import (
     LeaseError,
     RunError,
 )
-from stateknot.kernel.records import Event, Fence
+from stateknot.kernel.records import Fence
 from stateknot.kernel.vocabulary import RunStatus
 from stateknot.models import NodeAttempt, Run
 from stateknot.storage.acts import StoreActs
@@ -31,6 +31,7 @@ from stateknot.storage.boundary import (
     resting_changes,
 )
 from stateknot.storage.journal import append_journal
+from stateknot.storage.losses import note_loss
 from stateknot.storage.rows import (
     as_uuid,
     attempt_row,
@@ -40,7 +41,7 @@ from stateknot.storage.rows import (
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from stateknot.kernel.records import AttemptRecord, RunRecord
+    from stateknot.kernel.records import AttemptRecord, Event, RunRecord
     from stateknot.kernel.vocabulary import JsonValue
     from stateknot.kernel.writes import Admission, Boundary, Deferral
 
@@ -120,12 +121,10 @@ class DjangoCheckpointer(StoreActs):
         run = runs.filter(id=uuid).first() if uuid else None
         if run is None:
             return None
-        if run.holder:
-            event = Event(
-                kind="lease.expired", data={"holder": run.holder, "epoch": run.epoch}
-            )
-            append_journal(run, [event], using=self.using)
-            self._save(run, "next_journal", "event_count")
+        # A parent may also take a child from a live holder: nothing is lost then.
+        is_lost = bool(run.holder) and not (supersede and self._is_driven(run))
+        if is_lost and note_loss(run, self.using):
+            return None
         self._take(run, holder)
         return Fence(run_id=run_id, epoch=run.epoch, holder=holder)
 
@@ -170,10 +169,10 @@ class DjangoCheckpointer(StoreActs):
         """See the port."""
         run = self._held(fence)
         wants_more = run.status in (RunStatus.PENDING.value, RunStatus.RUNNING.value)
-        run.holder, run.lease_expires_at = "", None
+        run.holder, run.lease_expires_at, run.lost_claims = "", None, 0
         if wants_more:
             run.status = RunStatus.PENDING.value
-        self._save(run, "holder", "lease_expires_at", "status")
+        self._save(run, "holder", "lease_expires_at", "status", "lost_claims")
         return wants_more
 
     def commit(self, fence: Fence, boundary: Boundary) -> None:
@@ -204,6 +203,7 @@ class DjangoCheckpointer(StoreActs):
             **changes
             | {
                 "wake_at": Now() + delay,
+                "lost_claims": 0,
                 "active_seconds": run.active_seconds + deferral.active_seconds,
                 "next_journal": run.next_journal,
                 "event_count": run.event_count,
