@@ -1,0 +1,47 @@
+"""The how-to page about testing graphs runs as written."""
+
+from __future__ import annotations
+
+import re
+import time
+from typing import Any
+
+import pytest
+from django.conf import settings
+
+from stateknot.testing import CRASH_POINTS
+
+PAGE = settings.BASE_DIR / "docs" / "how-to" / "test-graphs.md"
+
+
+def page_names() -> dict[str, Any]:
+    """Run every block of the page, in one namespace; give what they define."""
+    names: dict[str, Any] = {"__name__": "page"}
+    pattern = r"^```python\n(.*?)^```$"
+    for code in re.findall(pattern, PAGE.read_text(), re.MULTILINE | re.DOTALL):
+        compiled = compile(code, str(PAGE), "exec", dont_inherit=True)
+        exec(compiled, names)  # noqa: S102 - a page of ours
+    return names
+
+
+TESTS = sorted(name for name in page_names() if name.startswith("test_"))
+
+
+@pytest.mark.parametrize("name", TESTS)
+def test_example_of_the_page_passes_in_under_a_second(name: str) -> None:
+    """DO-05: a retry, a wait of 30 days and a pause."""
+    example = page_names()[name]
+    began = time.perf_counter()
+    example()
+    assert time.perf_counter() - began < 1
+
+
+def test_page_has_an_example_of_each_kind() -> None:
+    assert len(TESTS) == 4
+
+
+def test_page_names_every_crash_point() -> None:
+    rows = re.findall(r"^\| `(.+?)` \| (.+?) \|$", PAGE.read_text(), re.MULTILINE)
+    assert [point for point, _ in rows] == list(CRASH_POINTS)
+    told = [text.startswith(CRASH_POINTS[point]) for point, text in rows]
+    assert all(told)
