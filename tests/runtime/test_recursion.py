@@ -6,8 +6,9 @@ from typing import Any
 
 import pytest
 
-from stateknot import RecursionPolicy, shared_subgraph
+from stateknot import MemoryCheckpointer, RecursionPolicy, shared_subgraph
 from stateknot.errors import NodeFailedError, SubAgentDepthError
+from stateknot.runtime.config import RecursionFrame
 from tests.runtime.families import child_states, line, parent_of
 from tests.runtime.graphs import Tally, note
 
@@ -82,3 +83,31 @@ def test_visits_are_bounded_by_the_childs_policy(checkpointer: Any) -> None:
     )
     graph = graph.with_checkpointer(checkpointer)
     assert graph.run_with_thread("t", {}).state.total == 2
+
+
+def test_frames_that_are_given_stand_above_the_run() -> None:
+    """`with_recursion_frames` and `with_recursion_node`: a host of its own kind."""
+    above = RecursionFrame(graph_id="host", run_id="host-run", node=None)
+    seen: list[Any] = []
+
+    def look(_state: Tally, ctx: Any) -> None:
+        seen.append(ctx)
+
+    graph = line("tests.guest", {"look": look}).with_recursion_frames([above])
+    graph = graph.with_recursion_node("room")
+    store = MemoryCheckpointer()
+    done = graph.with_checkpointer(store).run_with_thread("t", {})
+    (ctx,) = seen
+    assert ctx.recursion_frames == (above,)
+    assert (done.parent_run_id, done.root_run_id) == ("host-run", "host-run")
+    last = graph.with_checkpointer(store).get_state("t").metadata["recursion"]
+    assert [frame["node"] for frame in last] == [None, "room"]
+    assert [frame["depth"] for frame in last] == [0, 1]
+
+
+def test_frames_that_are_given_count_against_the_depth() -> None:
+    above = RecursionFrame(graph_id="host", run_id="host-run")
+    graph = leaf().with_recursion_policy(RecursionPolicy(max_depth=1))
+    assert graph.run({}).state.log == ["leaf"]
+    with pytest.raises(SubAgentDepthError):
+        graph.with_recursion_frames([above]).run({})
