@@ -195,13 +195,48 @@ class RevisionMismatchError(RunError):
 
     code = "graph.revision_mismatch"
 
-    def __init__(self, expected: str, found: str | None, graph_id: str = "") -> None:
+    def __init__(
+        self,
+        expected: str,
+        found: str | None,
+        graph_id: str = "",
+        thread_id: str | None = None,
+    ) -> None:
+        where = "" if thread_id is None else f" of thread {thread_id!r}"
         super().__init__(
-            f"run is pinned to revision {expected} of graph {graph_id!r}, this process "
-            f"has {found or 'no revision of it'}; nothing was run or changed. Keep the "
-            "old revision registered until its runs end, or move the run"
+            f"the run{where} is pinned to revision {expected} of graph {graph_id!r}, "
+            f"this process has {found or 'no revision of it'}; nothing was run or "
+            "changed. Keep the old revision registered until its runs end (register "
+            "takes superseded=[...]), or move the run (services.move_run)"
         )
         self.expected, self.found, self.graph_id = expected, found, graph_id
+
+
+class RevisionMoveError(RevisionMismatchError):
+    """Raised when a run cannot be moved to another revision; it stays where it is.
+
+    `problems` are all reasons: give aliases for nodes, a migration for the state.
+    """
+
+    code = "run.cannot_move"
+
+    def __init__(
+        self,
+        *,
+        run_id: str,
+        thread_id: str,
+        expected: str,
+        found: str,
+        problems: Sequence[str],
+    ) -> None:
+        super().__init__(expected, found)
+        reasons = "; ".join(problems)
+        self.args = (
+            f"run {run_id} of thread {thread_id!r} stays on revision {expected} and is "
+            f"not moved to {found}: {reasons}",
+        )
+        self.run_id, self.thread_id = run_id, thread_id
+        self.problems = tuple(problems)
 
 
 class RecursionLimitError(RunError):

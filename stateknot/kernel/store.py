@@ -34,6 +34,7 @@ if TYPE_CHECKING:
         Boundary,
         Deferral,
         ManualWrite,
+        Move,
         Reopening,
         ThreadFork,
     )
@@ -230,6 +231,13 @@ class Store(Protocol):
 
     def write(self, change: ManualWrite) -> CheckpointRecord:
         """Store a manual checkpoint.
+
+        Raises StaleCheckpointError when the head moved, ThreadBusyError while driven.
+        """
+        ...
+
+    def move(self, move: Move) -> RunRecord:
+        """Pin a run to another revision.
 
         Raises StaleCheckpointError when the head moved, ThreadBusyError while driven.
         """

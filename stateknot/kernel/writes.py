@@ -152,6 +152,24 @@ class ManualWrite:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Move:
+    """What pins a run that stands still to another revision of its graph.
+
+    `checkpoint` is there when names or fields differ; the head is the one expected.
+    """
+
+    run_id: str
+    expected_head: str
+    digest: str
+    graph_version: str
+    definition: Mapping[str, JsonValue]
+    source_map: Mapping[str, JsonValue] = field(default_factory=dict)
+    checkpoint: CheckpointDraft | None = None
+    events: tuple[Event, ...] = ()
+    actor: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ThreadFork:
     """A new thread that begins with a copy of another's checkpoint."""
 

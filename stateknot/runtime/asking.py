@@ -60,9 +60,11 @@ def gated(
     """The plan's pending list, in which successors name the questions they wait for."""
     if not gates:
         return plan.pending
+    # By id, since an activation keeps its id when a move gives its node a new name.
+    nodes = {activation.id: activation.node for activation, _ in plan.done}
     after: dict[str, list[str]] = {}
     for gate in gates:
-        node = gate.activation_id.split(":", 2)[-1]
+        node = nodes[gate.activation_id]
         for target in blueprint.wait_to.get(node, ()):
             after.setdefault(target, []).append(gate.public_id)
     return tuple(

@@ -2,7 +2,7 @@
 
 It never drives. Runs whose lease ran out, runs whose wake-up was lost, paused runs
 whose answer came too late for their drive, and closing runs whose usage was not known
-are woken; two sweeps at once wake each run once.
+are woken; two sweeps at once wake each run once. Revisions that drained are retired.
 """
 
 from __future__ import annotations
@@ -24,6 +24,7 @@ from stateknot.runtime.admission import answer_due
 from stateknot.runtime.waking import wake
 from stateknot.runtime.worker import take_up_answers
 from stateknot.storage import DjangoCheckpointer
+from stateknot.storage.revisions import retire_drained
 from stateknot.storage.rows import split_namespace
 
 if TYPE_CHECKING:
@@ -58,6 +59,7 @@ def sweep() -> SweepReport:
     woken = _wake(unwoken, settings.database, settings.sweep_batch)
     closing = runs.closing(grace).order_by("woken_at", "id")
     asked = _wake(closing, settings.database, settings.sweep_batch)
+    retire_drained(settings.database)
     return SweepReport(run_ids=(*answered, *woken, *asked), failed=failed)
 
 

@@ -82,7 +82,10 @@ def drive_run(store: Store, run_id: str, quantum: Quantum | None = None) -> Driv
     if graph is None:
         newest = find_graph(run.graph_id)
         raise RevisionMismatchError(
-            run.digest, newest.digest if newest else None, run.graph_id
+            run.digest,
+            newest.digest if newest else None,
+            run.graph_id,
+            run.thread_id,
         )
     with store.atomic():
         fence = store.claim(run_id, holder_name(graph.config.clock.new_id()))

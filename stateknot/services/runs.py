@@ -38,7 +38,8 @@ from stateknot.services.idempotency import (
     request_digest,
 )
 from stateknot.storage import DjangoCheckpointer
-from stateknot.storage.rows import as_key
+from stateknot.storage.revisions import activate_revision
+from stateknot.storage.rows import as_key, as_uuid
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -88,7 +89,8 @@ def start_run(
     )
     digest = request_digest(admission, thread_id)
     try:
-        return _admit_once(store, admission, idempotency_key, digest)
+        is_default = version is None
+        return _admit_once(store, admission, idempotency_key, digest, is_default)
     except (IntegrityError, ThreadBusyError):
         # A start under the same key may have committed since it was looked for.
         earlier = find_started(graph_id, idempotency_key, digest, store.using)
@@ -98,13 +100,19 @@ def start_run(
 
 
 def _admit_once(
-    store: DjangoCheckpointer, admission: Admission, key: str | None, digest: bytes
+    store: DjangoCheckpointer,
+    admission: Admission,
+    key: str | None,
+    digest: bytes,
+    is_default: bool,
 ) -> Run:
     with store.atomic():
         earlier = find_started(admission.graph_id, key, digest, store.using)
         if earlier is not None:
             return earlier
         store.admit(admission)
+        if is_default:
+            activate_revision(admission.digest, store.using)
         rows = Run.objects.using(store.using).filter(id=admission.run_id)
         rows.update(
             idempotency_key=key or "",
@@ -196,6 +204,13 @@ def _go_on(
         )
         wake(standing.run.id)
     return rows.get()
+
+
+def lock_run(run_id: str, using: str) -> None:
+    """Let nobody else act on a run until the transaction ends."""
+    uuid = as_uuid(run_id)
+    rows = Run.objects.using(using).filter(id__in=[uuid] if uuid else [])
+    list(rows.select_for_update(of=("self",)).values_list("id"))
 
 
 def _lock_thread(thread_id: str, using: str) -> None:

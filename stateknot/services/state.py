@@ -106,6 +106,9 @@ def _pinned(store: DjangoCheckpointer, thread_id: str) -> tuple[CompiledGraph, s
     if graph is None:
         newest = find_graph(run.graph_id)
         raise RevisionMismatchError(
-            run.digest, newest.digest if newest else None, run.graph_id
+            run.digest,
+            newest.digest if newest else None,
+            run.graph_id,
+            run.thread_id,
         )
     return graph, run.digest

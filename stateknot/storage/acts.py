@@ -42,6 +42,7 @@ from stateknot.storage.boundary import (
 )
 from stateknot.storage.journal import append_journal
 from stateknot.storage.reading import StoreReader
+from stateknot.storage.revisions import store_revision
 from stateknot.storage.rows import (
     STANDING_WAITS,
     as_uuid,
@@ -54,7 +55,7 @@ from stateknot.storage.rows import (
 if TYPE_CHECKING:
     from stateknot.kernel.records import CheckpointRecord, RunRecord, WaitRecord
     from stateknot.kernel.vocabulary import JsonValue
-    from stateknot.kernel.writes import ManualWrite, Reopening, ThreadFork
+    from stateknot.kernel.writes import ManualWrite, Move, Reopening, ThreadFork
 
 
 # Named, since a save of all columns would write back times that the database set, and
@@ -78,6 +79,9 @@ _REOPENED = [
     "next_journal",
     "event_count",
 ]
+
+
+_MOVED = ["revision", "head_id", "sequence", "next_journal", "event_count"]
 
 
 class StoreActs(StoreReader):
@@ -233,6 +237,37 @@ class StoreActs(StoreReader):
         self._save(run, "head_id", "sequence", "lineage", "next_journal", "event_count")
         stored = Checkpoint.objects.using(self.using).get(id=row.id)
         return self.read_row(stored, run.thread.key)
+
+    def move(self, move: Move) -> RunRecord:
+        """See the port. Locks: the run's row."""
+        run = self._locked(move.run_id)
+        record = run_record(run, run.thread.key, run.revision.digest)
+        require_can_write(record, is_driven=self._is_driven(run))
+        require_head(record, move.expected_head)
+        draft = move.checkpoint
+        if draft is not None:
+            row, _ = checkpoint_row(
+                draft, load_tip(run, draft.parent_id, self.using), None
+            )
+            row.save(using=self.using, force_insert=True)
+            run.head_id, run.sequence = row.id, draft.sequence
+        append_journal(
+            run,
+            move.events,
+            using=self.using,
+            checkpoint_id=draft.id if draft else None,
+            actor=move.actor,
+        )
+        run.revision = store_revision(
+            digest=move.digest,
+            graph_id=run.graph_id,
+            version=move.graph_version,
+            definition=move.definition,
+            source_map=move.source_map,
+            using=self.using,
+        )
+        self._save(run, *_MOVED)
+        return run_record(run, run.thread.key, move.digest)
 
     def fork(self, fork: ThreadFork) -> RunRecord:
         """See the port."""

@@ -14,14 +14,14 @@ from uuid_utils.compat import uuid7
 
 from stateknot.errors import ThreadBusyError
 from stateknot.kernel.lifecycle import require_key, require_same_graph
-from stateknot.kernel.profile import encode
 from stateknot.kernel.records import Event
 from stateknot.kernel.vocabulary import CheckpointSource, RunStatus, WaitStatus
 from stateknot.kernel.writes import CheckpointDraft
-from stateknot.models import Checkpoint, GraphRevision, Run, Thread, Wait
+from stateknot.models import Checkpoint, Run, Thread, Wait
 from stateknot.models.runs import HOLDING
 from stateknot.storage.boundary import checkpoint_row, load_tip
 from stateknot.storage.journal import append_journal
+from stateknot.storage.revisions import store_revision
 from stateknot.storage.rows import STANDING_WAITS, join_namespace
 
 if TYPE_CHECKING:
@@ -119,7 +119,14 @@ def _insert(
     run = Run(
         id=UUID(admission.run_id),
         thread=thread,
-        revision=_revision(admission, using),
+        revision=store_revision(
+            digest=admission.digest,
+            graph_id=admission.graph_id,
+            version=admission.graph_version,
+            definition=admission.definition,
+            source_map=admission.source_map,
+            using=using,
+        ),
         graph_id=admission.graph_id,
         namespace=join_namespace(admission.namespace),
         status=str(status),
@@ -164,18 +171,3 @@ def _save_holder(run: Run, using: str) -> None:
         raise ThreadBusyError(
             thread_id=run.thread.key, run_id=str(busy.id), status=busy.status
         ) from None
-
-
-def _revision(admission: Admission, using: str) -> GraphRevision:
-    revision, _ = GraphRevision.objects.using(using).get_or_create(
-        digest=admission.digest,
-        defaults={
-            "graph_id": admission.graph_id,
-            "version": admission.graph_version,
-            "definition": encode(dict(admission.definition)),
-            "source_map": encode(dict(admission.source_map))
-            if admission.source_map
-            else None,
-        },
-    )
-    return revision
