@@ -189,4 +189,6 @@ def _cursor(connection: BaseDatabaseWrapper) -> Any:
     from stateknot.storage.prepared import PreparedCursor
 
     connection.ensure_connection()
-    return connection._prepare_cursor(PreparedCursor(connection.connection))
+    # Django's own way to a cursor is private; without it the query log would not see it.
+    prepare = connection._prepare_cursor  # type: ignore[attr-defined]
+    return prepare(PreparedCursor(connection.connection))
