@@ -69,5 +69,8 @@ MAXIMUM_NAMESPACE: Final = 512
 """Characters of a joined namespace: what its column holds. A level takes its node id
 and about ten characters."""
 
+MAXIMUM_QUESTIONS: Final = 64
+"""Questions that one activation may ask at once: a person answers them one by one."""
+
 MAXIMUM_QUESTION_KEY: Final = 200
 """Characters of a question's key, and of the id that its author gave it."""

@@ -17,7 +17,11 @@ from pydantic_core import to_jsonable_python
 
 from stateknot.errors import SerializationError, StateError
 from stateknot.kernel.commands import Command, Interrupt, Send, Timer
-from stateknot.kernel.limits import MAXIMUM_QUESTION_KEY, MAXIMUM_VALUE_BYTES
+from stateknot.kernel.limits import (
+    MAXIMUM_QUESTION_KEY,
+    MAXIMUM_QUESTIONS,
+    MAXIMUM_VALUE_BYTES,
+)
 from stateknot.kernel.profile import check_profile, check_size, encode
 from stateknot.kernel.vocabulary import UNSET, JsonValue, Unset
 
@@ -166,6 +170,11 @@ def _questions(node_id: str, items: Sequence[Any]) -> tuple[Interrupt, ...]:
         raise StateError(
             f"node {node_id!r} returned a list of {found}; a list may hold Interrupts "
             "only. Return a mapping of state fields to change the state"
+        )
+    if len(items) > MAXIMUM_QUESTIONS:
+        raise StateError(
+            f"node {node_id!r} asks {len(items):,} questions at once, the limit is "
+            f"{MAXIMUM_QUESTIONS}; ask one with a list in it, or fan out"
         )
     keys = [item.key if item.key is None else label_text(item.key) for item in items]
     if len(items) > 1 and (None in keys or len(set(keys)) < len(keys)):

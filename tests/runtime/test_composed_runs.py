@@ -28,6 +28,7 @@ from tests.runtime.composed import (
     traced,
 )
 from tests.runtime.drives import admit, drive, tried
+from tests.runtime.points import Crash, pointed, raising
 
 pytestmark = pytest.mark.usefixtures("empty_registry")
 
@@ -103,6 +104,27 @@ def test_yield_at_every_quantum_runs_each_node_once(
     assert passes == (5 - 1) // steps
     assert log == expected_calls(trace)
     assert tried(checkpointer) == [(node, 1, "succeeded") for node, _ in log]
+
+
+@pytest.mark.parametrize("point", ["before commit", "after commit"])
+@pytest.mark.parametrize("boundary", range(1, 6))
+def test_crash_at_any_commit_changes_no_boundary(
+    point: str, boundary: int, checkpointer: Any, log: Executed
+) -> None:
+    """Scenarios 73, 88: only the superstep that was not committed runs again."""
+    store = pointed(checkpointer)
+    graph, trace = traced("postgres_early_exit", log)
+    graph = graph.with_checkpointer(store)
+    admit(graph, trace["inputs"]["initial_state"])
+    store.at(point, raising(Crash(), on=boundary))
+    with pytest.raises(Crash):
+        drive(store)
+    store.clear()
+    assert str(drive(store).status) == "completed"
+    again = [step for _, step in log]
+    again.remove(boundary - 1)
+    assert again == [0, 1, 2, 3, 4]
+    assert boundaries(graph)[:-1] == expected_boundaries(trace)
 
 
 def waiting(log: Executed, result: Any) -> CompiledGraph:
