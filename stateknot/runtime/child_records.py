@@ -11,6 +11,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from stateknot.errors import RunError
+from stateknot.kernel.limits import MAXIMUM_NAMESPACE
 from stateknot.kernel.routing import with_ids
 from stateknot.kernel.vocabulary import RunStatus
 from stateknot.kernel.writes import Reopening
@@ -20,7 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
     from typing import Any
 
-    from stateknot.kernel.records import CheckpointRecord, RunRecord
+    from stateknot.kernel.records import CheckpointRecord, Namespace, RunRecord
     from stateknot.kernel.state import StateCodec
     from stateknot.kernel.store import Store
 
@@ -176,3 +178,22 @@ def carried_state(
 def _node_of(segment: str) -> str:
     """The node in a namespace segment `step:index:node[@lineage][#call]`."""
     return segment.split(":", 2)[-1].split("@")[0].split("#")[0]
+
+
+def require_same_graph(run: RunRecord, graph_id: str) -> None:
+    """A call goes on with its own run: the n-th call must call the same graph."""
+    if run.graph_id != graph_id:
+        raise RunError(
+            f"call {run.namespace[-1]!r} ran graph {run.graph_id!r} before and now "
+            f"runs {graph_id!r}; let a handler call its graphs in one order"
+        )
+
+
+def check_length(namespace: Namespace) -> None:
+    """Refuse a namespace that the stores' column does not hold."""
+    length = len("/".join(namespace))
+    if length > MAXIMUM_NAMESPACE:
+        raise RunError(
+            f"graphs nest to a namespace of {length} characters, {MAXIMUM_NAMESPACE} "
+            "is the most; nest fewer levels or shorten the node ids"
+        )

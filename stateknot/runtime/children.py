@@ -14,13 +14,18 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
-from stateknot.errors import LeaseError, RunError
+from stateknot.errors import LeaseError, RevisionMismatchError, RunError
 from stateknot.kernel.commands import Command, Interrupt, ResumeTarget
-from stateknot.kernel.limits import MAXIMUM_NAMESPACE
 from stateknot.kernel.records import Fence
 from stateknot.kernel.vocabulary import RunStatus
 from stateknot.runtime.admission import draft_admission, find_standing, reopen
-from stateknot.runtime.child_records import INPUT, carried_state, input_values
+from stateknot.runtime.child_records import (
+    INPUT,
+    carried_state,
+    check_length,
+    input_values,
+    require_same_graph,
+)
 from stateknot.runtime.child_stops import ChildDeferred, ChildPaused, passed_on
 from stateknot.runtime.config import own_frame
 from stateknot.runtime.execution import ChildRun, GraphExecution, execution_of
@@ -52,6 +57,7 @@ class Children:
 
     `hold` renews the parent's lease and raises LeaseError when it was lost: only who
     holds the parent may make or take its children. `note` tells an event of the parent.
+    Calls of an async handler come from threads that nobody else frees: `is_elsewhere`.
     """
 
     store: Store
@@ -64,6 +70,7 @@ class Children:
     drive: DriveChild
     hold: Callable[[], None]
     note: Callable[..., None]
+    is_elsewhere: bool
     told: ToldRuns = field(default_factory=ToldRuns)
     _calls: int = 0
     _given: dict[str, BaseModel] = field(default_factory=dict)
@@ -81,6 +88,15 @@ class Children:
 
         Raises what the child's run raises; ends the handler when it pauses or waits.
         """
+        try:
+            return self._called(graph, state, segment, carry)
+        finally:
+            if self.is_elsewhere:
+                self.store.thread_finished()
+
+    def _called(
+        self, graph: CompiledGraph, state: Any, segment: str, carry: bool
+    ) -> GraphExecution:
         child = self._as_child(graph, segment or self._next_segment())
         self._check_depth(child)
         run = self.store.find_thread_run(self.run.thread_id, child.config.namespace)
@@ -90,9 +106,11 @@ class Children:
                 state = carried_state(self.store, self.run, self.node_id, codec, state)
             run, fence = self._admit(child, state)
         else:
-            _require_same_graph(child, run)
+            require_same_graph(run, child.graph_id)
             if run.status is RunStatus.COMPLETED:
                 return self._remembered(child, run)
+            if run.digest != child.digest:
+                raise RevisionMismatchError(run.digest, child.digest, run.graph_id)
             run, fence = self._take_up(child, run)
         self._note("subgraph.started", run)
         execution = self._driven(child, run, fence)
@@ -132,7 +150,7 @@ class Children:
         own = graph.config
         frame = own_frame(self.run, self.config)
         namespace = (*self.run.namespace, *own.namespace, segment)
-        _check_length(namespace)
+        check_length(namespace)
         config = replace(
             own,
             checkpointer=self.store,
@@ -274,22 +292,4 @@ class Children:
                 namespace=child.config.namespace,
                 checkpoint_id=execution.checkpoint_id,
             )
-        )
-
-
-def _require_same_graph(child: CompiledGraph, run: RunRecord) -> None:
-    """A call goes on with its own run: the n-th call must call the same graph."""
-    if run.graph_id != child.graph_id:
-        raise RunError(
-            f"call {run.namespace[-1]!r} ran graph {run.graph_id!r} before and now "
-            f"runs {child.graph_id!r}; let a handler call its graphs in one order"
-        )
-
-
-def _check_length(namespace: tuple[str, ...]) -> None:
-    length = len("/".join(namespace))
-    if length > MAXIMUM_NAMESPACE:
-        raise RunError(
-            f"graphs nest to a namespace of {length} characters, {MAXIMUM_NAMESPACE} "
-            "is the most; nest fewer levels or shorten the node ids"
         )

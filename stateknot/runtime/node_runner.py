@@ -230,6 +230,7 @@ class NodeRunner:
             drive=self.drive_child,
             hold=self.heartbeat,
             note=partial(self.log.tell, step=context.step),
+            is_elsewhere=self.blueprint.nodes[context.node_id].is_async,
             told=self.told,
         )
 

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+from datetime import timedelta
 from typing import Any
 
 import pytest
 
-from stateknot import START, Command, RunStatus
-from stateknot.errors import NodeFailedError, RunError
+from stateknot import START, Command, RunStatus, Timer
+from stateknot.errors import NodeFailedError, RevisionMismatchError, RunError
 from tests.runtime.families import line, parent_of
 from tests.runtime.graphs import Asker, Counted, Flaky, Tally, new_builder, note
 
@@ -219,6 +220,24 @@ def test_another_graph_at_the_same_call_is_refused(checkpointer: Any) -> None:
     graph.run_with_thread("t", {})
     with pytest.raises(NodeFailedError, match="one order"):
         graph.resume("t", Command(resume=1))
+
+
+def test_child_of_another_revision_is_not_gone_on_with(checkpointer: Any) -> None:
+    """Section 4: what waits is not driven by other code; the old code goes on."""
+    napping = {"a": lambda _: Timer(timedelta(hours=1)), "b": note("b")}
+    old = line("tests.child", napping)
+    new = line("tests.child", {**napping, "c": note("c")})
+    graphs = [old, new, old]
+
+    def host(_state: Tally) -> dict[str, Any]:
+        return {"log": graphs.pop(0).run({}).state.log}
+
+    graph = hosting(host, checkpointer)
+    assert graph.run_with_thread("t", {}).status is RunStatus.WAITING
+    with pytest.raises(NodeFailedError) as failed:
+        graph.retry("t")
+    assert isinstance(failed.value.__cause__, RevisionMismatchError)
+    assert graph.retry("t").state.log == ["b"]
 
 
 def test_sync_handler_with_a_timeout_calls_as_well(checkpointer: Any) -> None:
