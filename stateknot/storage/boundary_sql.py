@@ -189,6 +189,6 @@ def _cursor(connection: BaseDatabaseWrapper) -> Any:
     from stateknot.storage.prepared import PreparedCursor
 
     connection.ensure_connection()
-    # Django's own way to a cursor is private; without it the query log would not see it.
+    # Django's own way to a cursor is private; without it the query log is blind.
     prepare = connection._prepare_cursor  # type: ignore[attr-defined]
     return prepare(PreparedCursor(connection.connection))
