@@ -57,11 +57,10 @@ def started(graph: CompiledGraph) -> str:
     return execution.run_id
 
 
-def drive(time: Any, graph: CompiledGraph, run_id: str) -> RunStatus | None:
-    """Let a worker look at the run; None when it has nothing to do."""
-    digest_graph = graph.with_checkpointer(time.store)
-    register(digest_graph)
-    return drive_run(time.store, run_id).status
+def claim(time: Any, run_id: str) -> Any:
+    """Take the run as a worker does; None when it is not due or taken."""
+    with time.store.atomic():
+        return time.store.claim(run_id, "worker")
 
 
 def test_run_waits_behind_a_node_that_is_done(time: Any) -> None:
@@ -103,7 +102,7 @@ def test_retry_runs_it_now(time: Any) -> None:
     run_id = started(graph)
     assert graph.retry("t").status is RunStatus.COMPLETED
     time.pass_by(LATER)
-    assert time.store.claim(run_id, "worker") is None
+    assert claim(time, run_id) is None
     assert after.calls == 1
 
 
@@ -239,11 +238,10 @@ def test_worker_claims_a_run_only_when_it_is_due(time: Any) -> None:
     """TM-07: before, a wake-up finds nothing to do."""
     graph = sleeping(time.store)
     run_id = started(graph)
-    assert time.store.claim(run_id, "worker") is None
+    assert claim(time, run_id) is None
     time.pass_by(LATER)
-    fence = time.store.claim(run_id, "worker")
-    assert fence is not None
-    assert time.store.claim(run_id, "another") is None
+    assert claim(time, run_id) is not None
+    assert claim(time, run_id) is None
 
 
 @pytest.mark.django_db(transaction=True)
