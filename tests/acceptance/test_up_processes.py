@@ -10,7 +10,6 @@ import os
 import signal
 import socket
 import sys
-import time
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -47,7 +46,8 @@ def up(
     with ManageProcess(
         "stateknot_up",
         *options,
-        "--grace=20",
+        # Longer than a test may take: what does not end at once fails it.
+        "--grace=3600",
         env=second_process_env,
         log=tmp_path / "up.log",
     ) as process:
@@ -95,10 +95,8 @@ def test_second_ctrl_c_ends_both_at_once(up: ManageProcess) -> None:
     os.kill(stopped, signal.SIGSTOP)
     up.process.send_signal(signal.SIGINT)
     wait_until(lambda: len(up.children()) < 2, "the end of the web server")
-    started = time.monotonic()
     up.process.send_signal(signal.SIGINT)
     assert up.end() == 1
-    assert time.monotonic() - started < 10
     up.wait_for_no_survivor()
 
 

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
 DEADLINE_SECONDS = 20.0
+LONGER_THAN_A_TEST = 3_600.0
 
 # Writes the pids of itself and a child of its own, then waits; TERM ends it with 0.
 OBEDIENT = """
@@ -106,9 +107,7 @@ def test_second_stop_signal_ends_the_grace_period(
     child = script.start()
     os.kill(os.getpid(), signal.SIGTERM)
     os.kill(os.getpid(), signal.SIGINT)
-    started = time.monotonic()
-    assert not drain([child], grace=DEADLINE_SECONDS, inbox=inbox)
-    assert time.monotonic() - started < DEADLINE_SECONDS / 2
+    assert not drain([child], grace=LONGER_THAN_A_TEST, inbox=inbox)
 
 
 def test_child_that_failed_before_does_not_count_as_clean(inbox: SignalInbox) -> None:
@@ -177,8 +176,6 @@ def test_signals_have_their_old_handlers_after_the_inbox() -> None:
 def test_end_of_a_child_wakes_the_inbox_without_counting_as_stop() -> None:
     with SignalInbox() as box:
         child = subprocess.Popen([sys.executable, "-c", ""])
-        started = time.monotonic()
-        box.wait(DEADLINE_SECONDS)
-        assert time.monotonic() - started < DEADLINE_SECONDS / 2
+        box.wait(LONGER_THAN_A_TEST)
         assert box.stops == 0
         child.wait()
