@@ -1,0 +1,41 @@
+"""The boundary's statement is planned once per connection, on PostgreSQL."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from django.db import connection
+
+from stateknot.storage import DjangoCheckpointer
+from tests.storage.test_boundary_paths import Alone
+
+pytestmark = [pytest.mark.only_on("postgres"), pytest.mark.django_db(transaction=True)]
+PREPARED = (
+    "SELECT count(*) FROM pg_prepared_statements WHERE statement LIKE 'WITH held%'"
+)
+
+
+def count_prepared(supersteps: int) -> int:
+    """Commit boundaries on a new connection; gives how many statements it prepared."""
+    connection.close()
+    driver = Alone(DjangoCheckpointer())
+    for number in range(supersteps):
+        driver.commit(changes={"n": number})
+    with connection.cursor() as cursor:
+        cursor.execute(PREPARED)
+        (count,) = cursor.fetchone()
+    return int(count)
+
+
+def test_boundary_statement_is_prepared_once() -> None:
+    """Django forbids it on its connections, so asking psycopg for it is not enough."""
+    assert count_prepared(5) == 1
+
+
+def test_boundary_statement_behind_a_pooler_is_not_prepared(
+    settings: Any,
+) -> None:
+    settings.STATEKNOT = {"prepared_statements": False}
+    assert count_prepared(5) == 0
+    assert connection.connection.prepare_threshold is None
