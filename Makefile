@@ -2,6 +2,7 @@
 
 VENV := .venv
 BIN := $(VENV)/bin
+PEERS := .venv-peers
 PYTHON ?=
 PYTEST_WORKERS ?= 2
 ARGS ?=
@@ -14,7 +15,7 @@ PIP := $(BIN)/python -m pip -qq --disable-pip-version-check
 PYTEST := $(BIN)/python -m pytest -n $(PYTEST_WORKERS)
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test test-sqlite test-postgres lint format check clean
+.PHONY: help setup demo test test-sqlite test-postgres bench bench-peers lint format check clean
 
 help:  ## list the commands
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 16
@@ -39,6 +40,12 @@ test-sqlite: $(DEV)  ## run every test on SQLite; ARGS= goes to pytest
 test-postgres: $(DEV)  ## run the tests that know a database on PostgreSQL
 	@$(PYTEST) --database=postgres --ignore=tests/kernel --ignore=tests/architecture $(ARGS)
 
+bench: $(DEV)  ## measure rates and stored bytes beside raw commits; ARGS= goes to the bench
+	@$(BIN)/python -m bench $(ARGS)
+
+bench-peers: $(DEV) $(PEERS)  ## the same, with LangGraph and DBOS in the same run
+	@$(BIN)/python -m bench --peers $(PEERS)/bin/python $(ARGS)
+
 lint: $(DEV)  ## ruff and mypy
 	@$(BIN)/ruff check .
 	@$(BIN)/ruff format --check .
@@ -52,7 +59,7 @@ check:  ## lint and test, as CI does
 	@.ci/run
 
 clean:  ## remove .venv and what runs left in var/
-	rm -rf $(VENV) var .mypy_cache .ruff_cache .pytest_cache
+	rm -rf $(VENV) $(PEERS) var .mypy_cache .ruff_cache .pytest_cache
 
 $(BIN)/python:
 	@for python in $(PYTHON) python3.11 python3.12 python3.13 python3; do \
@@ -73,3 +80,12 @@ $(DEV): $(RUNTIME)
 	@echo "Installing the development tools into $(VENV) ..."
 	@$(PIP) install -r requirements/dev.txt
 	@rm -f $(VENV)/.dev-* && touch $@
+
+# A peer that cannot be installed is left out: the bench says so and measures the rest.
+$(PEERS): | $(BIN)/python
+	@echo "Installing LangGraph and DBOS into $(PEERS) ..."
+	@$(BIN)/python -m venv $(PEERS)
+	@for packages in "langgraph langgraph-checkpoint-postgres langgraph-checkpoint-sqlite" dbos "psycopg[binary]"; do \
+	  $(PEERS)/bin/python -m pip -qq --disable-pip-version-check install $$packages \
+	    || echo "could not install $$packages; it is left out"; \
+	done
