@@ -126,3 +126,20 @@ def sources(graph: CompiledGraph, thread_id: str) -> list[str]:
     """List what made each checkpoint of a thread, oldest first."""
     history = graph.get_state_history(thread_id)
     return [snapshot.metadata["source"] for snapshot in reversed(history)]
+
+
+def compiled(builder: Any, checkpointer: Any) -> CompiledGraph:
+    """The graph, with its threads in `checkpointer`."""
+    return builder.compile().with_checkpointer(checkpointer)
+
+
+def line(checkpointer: Any) -> CompiledGraph:
+    """A completed thread "t" over a, b, c; each adds 1."""
+    graph = compiled(add_line(new_builder(), "a", "b", "c"), checkpointer)
+    graph.run_with_thread("t", {})
+    return graph
+
+
+def head(graph: CompiledGraph) -> Any:
+    """The newest snapshot of thread "t"."""
+    return graph.get_state("t")

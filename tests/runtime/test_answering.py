@@ -19,6 +19,7 @@ from tests.runtime.graphs import (
     Counted,
     Tally,
     add_fan,
+    compiled,
     new_builder,
     note,
 )
@@ -27,10 +28,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from stateknot import CompiledGraph
-
-
-def compiled(builder: Any, checkpointer: Any) -> CompiledGraph:
-    return builder.compile().with_checkpointer(checkpointer)
 
 
 def asking(handler: Any, checkpointer: Any) -> CompiledGraph:

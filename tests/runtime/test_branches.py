@@ -30,23 +30,14 @@ from tests.runtime.graphs import (
     Flaky,
     add_fan,
     add_line,
+    compiled,
+    line,
     new_builder,
     note,
 )
 
 if TYPE_CHECKING:
     from stateknot import CompiledGraph, GraphExecution
-
-
-def compiled(builder: Any, checkpointer: Any) -> CompiledGraph:
-    return builder.compile().with_checkpointer(checkpointer)
-
-
-def line(checkpointer: Any) -> CompiledGraph:
-    """A completed thread "t" over a, b, c; each adds 1."""
-    graph = compiled(add_line(new_builder(), "a", "b", "c"), checkpointer)
-    graph.run_with_thread("t", {})
-    return graph
 
 
 def at_step(graph: CompiledGraph, step: int) -> str:

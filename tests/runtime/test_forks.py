@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from datetime import timedelta
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 
@@ -22,24 +22,12 @@ from tests.runtime.graphs import (
     Flaky,
     add_fan,
     add_line,
+    compiled,
+    line,
     new_builder,
     note,
     note_arg,
 )
-
-if TYPE_CHECKING:
-    from stateknot import CompiledGraph
-
-
-def compiled(builder: Any, checkpointer: Any) -> CompiledGraph:
-    return builder.compile().with_checkpointer(checkpointer)
-
-
-def line(checkpointer: Any) -> CompiledGraph:
-    """A completed thread "t" over a, b, c; each adds 1."""
-    graph = compiled(add_line(new_builder(), "a", "b", "c"), checkpointer)
-    graph.run_with_thread("t", {})
-    return graph
 
 
 def test_fork_begins_a_thread_of_its_own(checkpointer: Any) -> None:

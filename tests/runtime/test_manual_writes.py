@@ -28,7 +28,10 @@ from tests.runtime.graphs import (
     Tally,
     add_fan,
     add_line,
+    compiled,
     go,
+    head,
+    line,
     new_builder,
     note,
     note_arg,
@@ -37,21 +40,6 @@ from tests.runtime.graphs import (
 
 if TYPE_CHECKING:
     from stateknot import CompiledGraph
-
-
-def compiled(builder: Any, checkpointer: Any) -> CompiledGraph:
-    return builder.compile().with_checkpointer(checkpointer)
-
-
-def line(checkpointer: Any) -> CompiledGraph:
-    """A completed thread "t" over a, b, c; each adds 1."""
-    graph = compiled(add_line(new_builder(), "a", "b", "c"), checkpointer)
-    graph.run_with_thread("t", {})
-    return graph
-
-
-def head(graph: CompiledGraph) -> Any:
-    return graph.get_state("t")
 
 
 def test_write_goes_through_the_reducer(checkpointer: Any) -> None:

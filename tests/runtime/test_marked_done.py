@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 
@@ -21,27 +21,12 @@ from tests.runtime.graphs import (
     Flaky,
     add_fan,
     add_line,
+    compiled,
+    head,
+    line,
     new_builder,
     note,
 )
-
-if TYPE_CHECKING:
-    from stateknot import CompiledGraph
-
-
-def compiled(builder: Any, checkpointer: Any) -> CompiledGraph:
-    return builder.compile().with_checkpointer(checkpointer)
-
-
-def line(checkpointer: Any) -> CompiledGraph:
-    """A completed thread "t" over a, b, c; each adds 1."""
-    graph = compiled(add_line(new_builder(), "a", "b", "c"), checkpointer)
-    graph.run_with_thread("t", {})
-    return graph
-
-
-def head(graph: CompiledGraph) -> Any:
-    return graph.get_state("t")
 
 
 def test_write_as_the_paused_node_skips_it(checkpointer: Any) -> None:

@@ -14,16 +14,13 @@ from tests.runtime.graphs import (
     Counted,
     Tally,
     add_fan,
+    compiled,
     new_builder,
     note,
 )
 
 if TYPE_CHECKING:
     from stateknot import CompiledGraph
-
-
-def compiled(builder: Any, checkpointer: Any) -> CompiledGraph:
-    return builder.compile().with_checkpointer(checkpointer)
 
 
 def asking(handler: Any, checkpointer: Any) -> CompiledGraph:
