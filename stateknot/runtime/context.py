@@ -8,6 +8,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from stateknot.errors import RunError
+from stateknot.kernel.canonical import domain_digest
 from stateknot.kernel.records import Namespace
 from stateknot.kernel.vocabulary import UNSET
 from stateknot.runtime.config import RecursionFrame
@@ -39,7 +40,6 @@ class NodeContext:
     attempt: int
     activation_id: str
     root_run_id: str
-    idempotency_key: str
     namespace: Namespace = ()
     source: Any = None
     has_resume: bool = False
@@ -52,7 +52,19 @@ class NodeContext:
     _emit: Callable[[str, Any], None] = lambda _name, _data: None
     _is_cancelled: Callable[[], bool] = lambda: False
     _heartbeat: Callable[[], None] = lambda: None
+    _lineage: int = 0
     _is_over: bool = field(default=False, init=False)
+
+    @property
+    def idempotency_key(self) -> str:
+        """A key for calls of other systems that must not happen twice."""
+        key = {
+            "run": self.run_id,
+            "namespace": list(self.namespace),
+            "lineage": self._lineage,
+            "activation": self.activation_id,
+        }
+        return domain_digest("stateknot-idempotency-key-v1", key)
 
     def is_cancelled(self) -> bool:
         """Whether the run was cancelled or lost, or this attempt timed out.

@@ -206,7 +206,8 @@ class Drive:
         self, plan: SuperstepPlan, result: StepResult, position: Position
     ) -> DriveEnd | None:
         failure = plan.failure or find_unsatisfied_join(self.blueprint, plan)
-        plan = replace(plan, failure=failure)
+        if failure is not plan.failure:
+            plan = replace(plan, failure=failure)
         is_loop = plan.source is CheckpointSource.LOOP and bool(plan.done)
         status = status_behind(plan, failure)
         steps = position.steps + is_loop

@@ -13,7 +13,6 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from stateknot.errors import LeaseError, NodeTimeoutError
-from stateknot.kernel.canonical import domain_digest
 from stateknot.kernel.commands import Command
 from stateknot.kernel.failure import NodeFailure
 from stateknot.kernel.handlers import is_async
@@ -123,12 +122,6 @@ class NodeRunner:
     ) -> NodeContext:
         """What the handler is told, with the answers that came for it."""
         run = position.run
-        key = {
-            "run": run.id,
-            "namespace": list(run.namespace),
-            "lineage": position.lineage,
-            "activation": activation.id,
-        }
         context = NodeContext(
             node_id=activation.node,
             graph=run.digest,
@@ -140,10 +133,10 @@ class NodeRunner:
             + 1,
             activation_id=activation.id,
             root_run_id=run.root_run_id,
-            idempotency_key=domain_digest("stateknot-idempotency-key-v1", key),
             namespace=run.namespace,
             fork=fork,
             recursion_frames=self.config.frames,
+            _lineage=position.lineage,
         )
         context._emit = self._emitter(context)
         context._is_cancelled = self.is_cancelled

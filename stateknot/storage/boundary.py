@@ -31,16 +31,14 @@ from stateknot.kernel.profile import decode, encode
 from stateknot.kernel.vocabulary import RunStatus, WaitKind, WaitStatus
 from stateknot.models import Checkpoint, NodeAttempt, Run, Wait
 from stateknot.storage.boundary_sql import (
-    HELD,
-    MOVED,
     BoundaryRows,
     insert_rows,
     is_one_statement,
     write_rows,
 )
 from stateknot.storage.deltas import Places, chain_digest, encode_row, places_of
-from stateknot.storage.journal import JournalHead, journal_row, load_journal_head
-from stateknot.storage.rows import attempt_row, join_namespace, wait_row
+from stateknot.storage.journal import JournalHead, journal_columns, load_journal_head
+from stateknot.storage.rows import attempt_columns, join_namespace, wait_row
 
 if TYPE_CHECKING:
     from stateknot.kernel.records import Fence
@@ -102,26 +100,34 @@ def checkpoint_row(
     draft: CheckpointDraft, tip: Tip, run_id: UUID | None
 ) -> tuple[Checkpoint, Tip]:
     """The row of a draft on top of `tip`, and the tip behind it."""
+    columns, behind = checkpoint_columns(draft, tip, run_id)
+    return Checkpoint(**columns), behind
+
+
+def checkpoint_columns(
+    draft: CheckpointDraft, tip: Tip, run_id: UUID | None
+) -> tuple[dict[str, Any], Tip]:
+    """The columns of a draft's row on top of `tip`, and the tip behind it."""
     before = Places() if draft.is_base else tip.places
     places = Places() if draft.is_base else before.moved(draft.delta, draft.sequence)
     parts = encode_row(draft, places)
     digest = chain_digest(tip.digest, parts)
-    row = Checkpoint(
-        id=UUID(draft.id),
-        thread_id=tip.thread_id,
-        run_id=run_id,
-        namespace=join_namespace(draft.namespace),
-        sequence=draft.sequence,
-        lineage=draft.lineage,
-        parent_id=UUID(draft.parent_id) if draft.parent_id else None,
-        step=draft.step,
-        source=str(draft.source),
-        changes=parts.changes,
-        appends=parts.appends,
-        record=parts.record,
-        digest=digest,
-    )
-    return row, replace(tip, head_id=draft.id, places=places, digest=digest)
+    columns = {
+        "id": UUID(draft.id),
+        "thread_id": tip.thread_id,
+        "run_id": run_id,
+        "namespace": join_namespace(draft.namespace),
+        "sequence": draft.sequence,
+        "lineage": draft.lineage,
+        "parent_id": UUID(draft.parent_id) if draft.parent_id else None,
+        "step": draft.step,
+        "source": str(draft.source),
+        "changes": parts.changes,
+        "appends": parts.appends,
+        "record": parts.record,
+        "digest": digest,
+    }
+    return columns, replace(tip, head_id=draft.id, places=places, digest=digest)
 
 
 def commit_boundary(
@@ -177,27 +183,32 @@ class _Drafted:
 
 def _drafted(fence: Fence, boundary: Boundary, tip: Tip) -> _Drafted:
     run_id, draft = UUID(fence.run_id), boundary.checkpoint
-    checkpoint, next_tip = checkpoint_row(draft, tip, run_id)
+    checkpoint, next_tip = checkpoint_columns(draft, tip, run_id)
     entry, count = None, len(boundary.events)
     if count:
-        entry = journal_row(
-            run_id, tip.journal, boundary.events, checkpoint_id=draft.id
+        entry = journal_columns(
+            run_id, tip.journal, boundary.events, checkpoint_id=checkpoint["id"]
         )
-        journal = tip.journal.after(count, bytes(entry.digest))
+        journal = tip.journal.after(count, entry["digest"])
         next_tip = replace(next_tip, journal=journal)
     rows = BoundaryRows(
-        moved=(
-            checkpoint.id,
-            draft.sequence,
-            draft.lineage,
-            boundary.steps,
-            next_tip.journal.number,
-            next_tip.journal.events,
-        ),
+        moved={
+            "head_id": checkpoint["id"],
+            "sequence": draft.sequence,
+            "lineage": draft.lineage,
+            "steps": boundary.steps,
+            "next_journal": next_tip.journal.number,
+            "event_count": next_tip.journal.events,
+        },
         active_seconds=boundary.active_seconds,
-        held=(run_id, fence.epoch, fence.holder, tip.journal.number),
+        held={
+            "id": run_id,
+            "epoch": fence.epoch,
+            "holder": fence.holder,
+            "next_journal": tip.journal.number,
+        },
         checkpoint=checkpoint,
-        attempts=[attempt_row(fence.run_id, item) for item in boundary.attempts],
+        attempts=[attempt_columns(run_id, item) for item in boundary.attempts],
         entry=entry,
     )
     return _Drafted(rows=rows, tip=next_tip)
@@ -219,13 +230,13 @@ def _write(fence: Fence, boundary: Boundary, rows: BoundaryRows, using: str) -> 
 def _rest(rows: BoundaryRows, boundary: Boundary, using: str) -> bool:
     """Move the run to where it rests, under its fence; False when that met no run."""
     changes = {
-        **dict(zip(MOVED, rows.moved, strict=True)),
+        **rows.moved,
         "active_seconds": F("active_seconds") + rows.active_seconds,
         **resting_changes(boundary.status, boundary.error),
     }
     if boundary.output is not None:
         changes["output"] = encode(boundary.output)
-    held = Run.objects.using(using).filter(**dict(zip(HELD, rows.held, strict=True)))
+    held = Run.objects.using(using).filter(**rows.held)
     return bool(held.update(**changes))
 
 

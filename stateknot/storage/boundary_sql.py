@@ -17,15 +17,19 @@ from django.db import connections
 
 from stateknot.conf import get_settings
 from stateknot.models import Checkpoint, JournalEvent, NodeAttempt, Run
+from stateknot.storage.adapting import adapt
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from django.db.backends.base.base import BaseDatabaseWrapper
     from django.db.models import Field, Model
 
 _BY_DATABASE = frozenset({"created_at", "recorded_at"})
 _MOST_ATTEMPTS = 64
+_MOST_ROWS = 1_000
+"""Rows of one INSERT: SQLite admits 32,766 values of a statement, unless it was built
+for more, and a superstep may end ten thousand attempts."""
 MOVED = ("head_id", "sequence", "lineage", "steps", "next_journal", "event_count")
 HELD = ("id", "epoch", "holder", "next_journal")
 
@@ -34,15 +38,16 @@ HELD = ("id", "epoch", "holder", "next_journal")
 class BoundaryRows:
     """What a hot boundary writes: the run's move under its fence, and the new rows.
 
-    `moved` has the values of the columns in `MOVED`, `held` those of `HELD`.
+    `moved` has the columns in `MOVED`, `held` those in `HELD`; the others are columns
+    by attribute name.
     """
 
-    moved: tuple[Any, ...]
+    moved: Mapping[str, Any]
     active_seconds: float
-    held: tuple[Any, ...]
-    checkpoint: Checkpoint
-    attempts: Sequence[NodeAttempt]
-    entry: JournalEvent | None
+    held: Mapping[str, Any]
+    checkpoint: Mapping[str, Any]
+    attempts: Sequence[Mapping[str, Any]]
+    entry: Mapping[str, Any] | None
 
 
 def is_one_statement(using: str) -> bool:
@@ -64,11 +69,12 @@ def write_rows(rows: BoundaryRows, using: str) -> bool:
 
 def _write_at_once(rows: BoundaryRows, connection: BaseDatabaseWrapper) -> bool:
     text = _one_statement(connection.alias, len(rows.attempts), rows.entry is not None)
-    values = [*_run_values(rows, connection), *_values(rows.checkpoint, connection)]
+    values = _run_values(rows, connection)
+    values += _values(Checkpoint, rows.checkpoint, connection)
     for attempt in rows.attempts:
-        values += _values(attempt, connection)
+        values += _values(NodeAttempt, attempt, connection)
     if rows.entry is not None:
-        values += _values(rows.entry, connection)
+        values += _values(JournalEvent, rows.entry, connection)
     with _cursor(connection) as cursor:
         cursor.execute(text, values)
         (held,) = cursor.fetchone()
@@ -88,20 +94,25 @@ def insert_rows(rows: BoundaryRows, using: str) -> None:
     """Write the new rows of a boundary whose run was moved already."""
     connection = connections[using]
     with connection.cursor() as cursor:
-        _insert(cursor, [rows.checkpoint], connection)
+        _insert(cursor, Checkpoint, [rows.checkpoint], connection)
         if rows.attempts:
-            _insert(cursor, rows.attempts, connection)
+            _insert(cursor, NodeAttempt, rows.attempts, connection)
         if rows.entry is not None:
-            _insert(cursor, [rows.entry], connection)
+            _insert(cursor, JournalEvent, [rows.entry], connection)
 
 
 def _insert(
-    cursor: Any, rows: Sequence[Model], connection: BaseDatabaseWrapper
+    cursor: Any,
+    model: type[Model],
+    rows: Sequence[Mapping[str, Any]],
+    connection: BaseDatabaseWrapper,
 ) -> None:
-    model = type(rows[0])
     row = f"({', '.join(['%s'] * len(_fields(model)))})"
-    text = f"{_into(model)} VALUES {', '.join([row] * len(rows))}"
-    cursor.execute(text, [v for item in rows for v in _values(item, connection)])
+    for start in range(0, len(rows), _MOST_ROWS):
+        part = rows[start : start + _MOST_ROWS]
+        text = f"{_into(model)} VALUES {', '.join([row] * len(part))}"
+        values = [v for item in part for v in _values(model, item, connection)]
+        cursor.execute(text, values)
 
 
 @lru_cache
@@ -112,21 +123,22 @@ def _fields(model: type[Model]) -> tuple[Field[Any, Any], ...]:
     )
 
 
-def _values(row: Model, connection: BaseDatabaseWrapper) -> list[Any]:
-    return [
-        field.get_db_prep_save(getattr(row, field.attname), connection)
-        for field in _fields(type(row))
-    ]
+@lru_cache
+def _names(model: type[Model]) -> tuple[str, ...]:
+    return tuple(field.attname for field in _fields(model))
+
+
+def _values(
+    model: type[Model], row: Mapping[str, Any], connection: BaseDatabaseWrapper
+) -> list[Any]:
+    return adapt(model, _names(model), row, connection)
 
 
 def _run_values(rows: BoundaryRows, connection: BaseDatabaseWrapper) -> list[Any]:
-    fields = {field.attname: field for field in Run._meta.concrete_fields}
-    moved = zip(MOVED, rows.moved, strict=True)
-    held = zip(HELD, rows.held, strict=True)
     return [
-        *(fields[name].get_db_prep_save(value, connection) for name, value in moved),
+        *adapt(Run, MOVED, rows.moved, connection),
         rows.active_seconds,
-        *(fields[name].get_db_prep_save(value, connection) for name, value in held),
+        *adapt(Run, HELD, rows.held, connection),
     ]
 
 

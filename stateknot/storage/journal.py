@@ -7,7 +7,7 @@ what keeps the numbers dense.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 from uuid import UUID
 
 from uuid_utils.compat import uuid7
@@ -47,17 +47,34 @@ def journal_row(
     actor: str = "",
 ) -> JournalEvent:
     """The row that stands at `head`."""
-    data = encode([event.to_json() for event in events])
-    return JournalEvent(
-        id=uuid7(),
-        run_id=run_id,
-        number=head.number,
-        first_event=head.events,
-        checkpoint_id=UUID(checkpoint_id) if checkpoint_id else None,
-        actor=actor,
-        events=data,
-        digest=journal_digest(head.digest, data),
+    columns = journal_columns(
+        run_id, head, events, checkpoint_id=checkpoint_id, actor=actor
     )
+    return JournalEvent(**columns)
+
+
+def journal_columns(
+    run_id: UUID,
+    head: JournalHead,
+    events: Sequence[Event],
+    *,
+    checkpoint_id: str | UUID | None = None,
+    actor: str = "",
+) -> dict[str, Any]:
+    """The columns of the row that stands at `head`."""
+    data = encode([event.to_json() for event in events])
+    if isinstance(checkpoint_id, str):
+        checkpoint_id = UUID(checkpoint_id)
+    return {
+        "id": uuid7(),
+        "run_id": run_id,
+        "number": head.number,
+        "first_event": head.events,
+        "checkpoint_id": checkpoint_id,
+        "actor": actor,
+        "events": data,
+        "digest": journal_digest(head.digest, data),
+    }
 
 
 def load_journal_head(run: Run, using: str) -> JournalHead:

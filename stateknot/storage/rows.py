@@ -132,23 +132,28 @@ def checkpoint_record(
 
 def attempt_row(run_id: str, attempt: AttemptRecord) -> NodeAttempt:
     """The row of an attempt."""
+    return NodeAttempt(**attempt_columns(UUID(run_id), attempt))
+
+
+def attempt_columns(run_id: UUID, attempt: AttemptRecord) -> dict[str, Any]:
+    """The columns of an attempt's row."""
     result = attempt.result
-    return NodeAttempt(
-        id=UUID(attempt.id),
-        run_id=UUID(run_id),
-        activation_id=attempt.activation_id,
-        node_id=attempt.node_id,
-        number=attempt.number,
-        status=str(attempt.status),
-        lineage=attempt.lineage,
-        sequence=attempt.sequence,
-        started_at=attempt.started_at,
-        ended_at=attempt.ended_at,
-        error=attempt.error,
-        result=None if result is None else encode(result),
-        is_folded=attempt.folded,
-        usage=attempt.usage,
-    )
+    return {
+        "id": UUID(attempt.id),
+        "run_id": run_id,
+        "activation_id": attempt.activation_id,
+        "node_id": attempt.node_id,
+        "number": attempt.number,
+        "status": str(attempt.status),
+        "lineage": attempt.lineage,
+        "sequence": attempt.sequence,
+        "started_at": attempt.started_at,
+        "ended_at": attempt.ended_at,
+        "error": attempt.error,
+        "result": None if result is None else encode(result),
+        "is_folded": attempt.folded,
+        "usage": attempt.usage,
+    }
 
 
 def attempt_record(row: NodeAttempt) -> AttemptRecord:
