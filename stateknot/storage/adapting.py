@@ -47,21 +47,22 @@ def adapt(
 
 @lru_cache
 def _adapters(model: type[Model], alias: str) -> dict[str, Adapter | None]:
-    vendor = connections[alias].vendor
+    connection = connections[alias]
     return {
-        field.attname: _adapter(field, vendor) for field in model._meta.concrete_fields
+        field.attname: _adapter(field, connection)
+        for field in model._meta.concrete_fields
     }
 
 
-def _adapter(field: Field[Any, Any], vendor: str) -> Adapter | None:
+def _adapter(field: Field[Any, Any], connection: BaseDatabaseWrapper) -> Adapter | None:
     target = field.target_field if field.is_relation else field  # type: ignore[attr-defined]
     kind = target.get_internal_type()
-    if kind in _PLAIN_ON.get(vendor, ()):
+    if kind in _PLAIN_ON.get(connection.vendor, ()):
         return None
     if kind in _INTEGERS:
-        return lambda value, connection: connection.ops.adapt_integerfield_value(
-            value, kind
-        )
-    if kind == "UUIDField" and vendor == "sqlite":
+        # A class that tells the driver the column's width.
+        wrapper = type(connection.ops.adapt_integerfield_value(0, kind))
+        return lambda value, _connection: wrapper(value)
+    if kind == "UUIDField" and connection.vendor == "sqlite":
         return lambda value, _connection: value.hex
     return field.get_db_prep_save

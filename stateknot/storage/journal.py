@@ -79,6 +79,8 @@ def journal_columns(
 
 def load_journal_head(run: Run, using: str) -> JournalHead:
     """Where the journal of a run that the caller holds ends."""
+    if not run.next_journal:
+        return JournalHead()
     last = (
         JournalEvent.objects.using(using)
         .filter(run_id=run.id, number=run.next_journal - 1)

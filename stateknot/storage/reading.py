@@ -94,31 +94,27 @@ class StoreReader:
     def _segments(self, row: Checkpoint, places: Places) -> Iterable[Segment]:
         """The earlier rows that `row`'s fields stand in; columns only where needed."""
         span = span_of(places, row.lineage)
-        needed = Q(sequence__in=span.wanted)
-        nothing = Value(None, output_field=BinaryField())
-        appends: Any = nothing
-        if span.first_tail is not None:
-            in_tail = Q(sequence__gte=span.first_tail, appends__isnull=False)
-            needed |= in_tail
-            appends = Case(When(in_tail, then=F("appends")), default=nothing)
-        rows = (
-            Checkpoint.objects.using(self.using)
-            .filter(
-                needed,
-                thread_id=row.thread_id,
-                namespace=row.namespace,
-                sequence__gte=row.lineage,
-                sequence__lt=row.sequence,
-            )
-            .values_list(
-                "sequence",
-                Case(
-                    When(sequence__in=span.wanted, then=F("changes")), default=nothing
-                ),
-                appends,
-            )
+        rows = Checkpoint.objects.using(self.using).filter(
+            thread_id=row.thread_id,
+            namespace=row.namespace,
+            sequence__gte=row.lineage,
+            sequence__lt=row.sequence,
         )
-        return [Segment(sequence=s, changes=c, appends=a) for s, c, a in rows]
+        if span.first_tail is None:
+            found = rows.filter(sequence__in=span.wanted)
+            return [
+                Segment(sequence=s, changes=c, appends=None)
+                for s, c in found.values_list("sequence", "changes")
+            ]
+        nothing: Any = Value(None, output_field=BinaryField())
+        in_tail = Q(sequence__gte=span.first_tail, appends__isnull=False)
+        whole: Any = When(sequence__in=span.wanted, then=F("changes"))
+        parts = rows.filter(Q(sequence__in=span.wanted) | in_tail).values_list(
+            "sequence",
+            Case(whole, default=nothing),
+            Case(When(in_tail, then=F("appends")), default=nothing),
+        )
+        return [Segment(sequence=s, changes=c, appends=a) for s, c, a in parts]
 
     def list_checkpoints(
         self,
