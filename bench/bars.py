@@ -76,8 +76,8 @@ BARS = (
         least=4_000,
     ),
     Bar(
-        text="1 MB untouched, PostgreSQL, of the chain's rate",
-        measure=_times("1 MB field untouched", PG, OURS, CHAIN),
+        text="1 MB untouched, PostgreSQL, of the rate without it",
+        measure=_times("1 MB field untouched", PG, OURS, "the same without it"),
         least=0.95,
     ),
     Bar(

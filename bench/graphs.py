@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from tests.recorded_graphs import RecordedGraph
 
 WIDTH = 16
-ITEM_BYTES = 1_000
+ITEM_BYTES = 1_024
 FIELD_BYTES = 1_000_000
 _LETTERS = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789+-"
 

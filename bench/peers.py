@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Annotated, Any, TypedDict
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-CHAIN, ROUNDS, WIDTH, ITEM_BYTES = 200, 12, 16, 1_000
+CHAIN, ROUNDS, WIDTH, ITEM_BYTES = 200, 12, 16, 1_024
 LETTERS = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789+-"
 Work = Callable[[], Any]
 
