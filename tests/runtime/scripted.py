@@ -2,7 +2,8 @@
 
 A `Side` is a graph over one store. Its handlers do what the script says for their node;
 `calls` notes each call with the activation's key and how it ended, so that work done
-twice is seen. `Dying` makes a store end its process at a chosen write.
+twice is seen; `tries` counts them by run, to be held against its journal. `Dying` makes
+a store end its process at a chosen write.
 """
 
 from __future__ import annotations
@@ -79,6 +80,7 @@ class Side:
         self.store = store
         self.script: dict[str, str] = {}
         self.calls: Counter[tuple[str, str, str]] = Counter()
+        self.tries: Counter[tuple[str, str]] = Counter()
         self._lock = threading.Lock()
         self.is_parallel = is_parallel
         self.dying = Dying(store)
@@ -113,6 +115,7 @@ class Side:
     def _note(self, ctx: NodeContext, how: str) -> None:
         with self._lock:
             self.calls[ctx.idempotency_key, ctx.node_id, how] += 1
+            self.tries[ctx.run_id, ctx.idempotency_key] += 1
 
     def work(self) -> Counter[tuple[str, str]]:
         """How often each node was called, by how the calls ended."""

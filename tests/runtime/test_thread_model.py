@@ -2,8 +2,9 @@
 
 hypothesis makes up what happens: runs, failures, pauses, answers, edits, forks,
 branches, and a process that dies between any two writes. After each of them both stores
-show the same, every record that was seen before is as it was, and no finished work was
-done again without a death in between. Read `scripted.py` for the graph.
+show the same, every record that was seen before is as it was, no finished work was done
+again without a death in between, and nothing ran twice without a reason in the journal.
+Read `scripted.py` for the graph.
 """
 
 from __future__ import annotations
@@ -35,6 +36,8 @@ from tests.runtime.scripted import (
 from tests.runtime.seen import check_lineage, snapshot_of, thread_of
 
 MOST_THREADS = 3
+REASONS = ("run.reopened", "lease.expired", "node.retry_scheduled")
+"""What the journal tells where a handler may be called again."""
 EDITS = (["edit"], Overwrite(["over"]))
 places = st.integers(0, 9)
 scripts = st.fixed_dictionaries(
@@ -185,6 +188,7 @@ class Threads(RuleBasedStateMachine):
                 check_lineage(side.graph, thread)
             check_records(side, known, thread)
             check_work(side, self.deaths)
+            check_reasons(side)
 
     def teardown(self) -> None:
         for thread in getattr(self, "threads", []):
@@ -204,6 +208,16 @@ def check_work(side: Side, deaths: int) -> None:
     """No activation is done twice, except that each death may lose what it did."""
     done = {key: n for (key, _, how), n in side.calls.items() if how == "done"}
     assert all(n <= 1 + deaths for n in done.values()), done
+
+
+def check_reasons(side: Side) -> None:
+    """No activation is called again without an entry of the journal that says why."""
+    tries: dict[str, int] = {}
+    for (run_id, _), times in side.tries.items():
+        tries[run_id] = max(times, tries.get(run_id, 0))
+    for run_id, times in tries.items():
+        told = [e.kind for row in side.store.list_journal(run_id) for e in row.events]
+        assert times <= 1 + sum(told.count(kind) for kind in REASONS), (times, told)
 
 
 def at(graph: Any, thread: str, back: int) -> str | None:
