@@ -39,3 +39,19 @@ def show_examples(parser: argparse.ArgumentParser, text: str) -> None:
     """Print `text` below the help of a command, line by line as it is written."""
     parser.epilog = text
     parser.formatter_class = argparse.RawDescriptionHelpFormatter
+
+
+def add_worker_options(parser: argparse.ArgumentParser) -> None:
+    """Declare what every command that runs a worker takes."""
+    parser.add_argument(
+        "--workers",
+        type=count,
+        default=0,
+        help="Worker processes; 0 (the default) takes the setting of Q_CLUSTER.",
+    )
+    parser.add_argument(
+        "--grace",
+        type=seconds,
+        default=30.0,
+        help="Seconds that running nodes get to finish on SIGTERM (default 30).",
+    )

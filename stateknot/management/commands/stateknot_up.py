@@ -16,9 +16,8 @@ from django.core.management.base import BaseCommand, CommandError
 from django.db import connections
 
 from stateknot.management.commands._arguments import (
-    count,
+    add_worker_options,
     port,
-    seconds,
     show_examples,
 )
 from stateknot.management.supervision.stack import (
@@ -59,18 +58,7 @@ class Command(BaseCommand):
         show_examples(parser, EXAMPLES)
         parser.add_argument("--host", default="127.0.0.1", help="Default 127.0.0.1.")
         parser.add_argument("--port", type=port, default=8000, help="Default 8000.")
-        parser.add_argument(
-            "--workers",
-            type=count,
-            default=0,
-            help="Worker processes; 0 (the default) takes the setting of Q_CLUSTER.",
-        )
-        parser.add_argument(
-            "--grace",
-            type=seconds,
-            default=30.0,
-            help="Seconds that running nodes get to finish on SIGTERM (default 30).",
-        )
+        add_worker_options(parser)
         parser.add_argument(
             "--no-migrate", action="store_true", help="Leave the database as it is."
         )

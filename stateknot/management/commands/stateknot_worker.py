@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 from django.core.management.base import BaseCommand
 
 from stateknot.management.commands._arguments import (
-    count,
+    add_worker_options,
     seconds,
     show_examples,
 )
@@ -53,18 +53,7 @@ class Command(BaseCommand):
     def add_arguments(self, parser: ArgumentParser) -> None:
         """Declare the options."""
         show_examples(parser, EXAMPLES)
-        parser.add_argument(
-            "--workers",
-            type=count,
-            default=0,
-            help="Worker processes; 0 (the default) takes the setting of Q_CLUSTER.",
-        )
-        parser.add_argument(
-            "--grace",
-            type=seconds,
-            default=30.0,
-            help="Seconds that running nodes get to finish on SIGTERM (default 30).",
-        )
+        add_worker_options(parser)
         parser.add_argument(
             "--hang-after",
             type=seconds,
