@@ -143,3 +143,14 @@ def line(checkpointer: Any) -> CompiledGraph:
 def head(graph: CompiledGraph) -> Any:
     """The newest snapshot of thread "t"."""
     return graph.get_state("t")
+
+
+def asking(handler: Any, checkpointer: Any) -> CompiledGraph:
+    """A graph of one node that asks, leading to `after`."""
+    builder = add_fan(new_builder(), {"ask": handler}).add_node("after", note("after"))
+    return compiled(builder.add_edge("ask", "after"), checkpointer)
+
+
+def answered(_state: Tally, ctx: NodeContext) -> dict[str, Any]:
+    """Say what the answer was."""
+    return {"mark": repr(ctx.resume), "log": [f"{ctx.node_id}={ctx.resume}"]}

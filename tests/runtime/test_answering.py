@@ -19,6 +19,8 @@ from tests.runtime.graphs import (
     Counted,
     Tally,
     add_fan,
+    answered,
+    asking,
     compiled,
     new_builder,
     note,
@@ -26,18 +28,6 @@ from tests.runtime.graphs import (
 
 if TYPE_CHECKING:
     from collections.abc import Callable
-
-    from stateknot import CompiledGraph
-
-
-def asking(handler: Any, checkpointer: Any) -> CompiledGraph:
-    """A graph of one node that asks, leading to `after`."""
-    builder = add_fan(new_builder(), {"ask": handler}).add_node("after", note("after"))
-    return compiled(builder.add_edge("ask", "after"), checkpointer)
-
-
-def answered(_state: Tally, ctx: NodeContext) -> dict[str, Any]:
-    return {"mark": repr(ctx.resume), "log": [f"{ctx.node_id}={ctx.resume}"]}
 
 
 def test_second_answer_by_id_keeps_the_first(checkpointer: Any) -> None:

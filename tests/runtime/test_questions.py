@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 from pydantic import BaseModel
@@ -13,24 +13,9 @@ from tests.runtime.graphs import (
     Asker,
     Counted,
     Tally,
-    add_fan,
-    compiled,
-    new_builder,
-    note,
+    answered,
+    asking,
 )
-
-if TYPE_CHECKING:
-    from stateknot import CompiledGraph
-
-
-def asking(handler: Any, checkpointer: Any) -> CompiledGraph:
-    """A graph of one node that asks, leading to `after`."""
-    builder = add_fan(new_builder(), {"ask": handler}).add_node("after", note("after"))
-    return compiled(builder.add_edge("ask", "after"), checkpointer)
-
-
-def answered(_state: Tally, ctx: NodeContext) -> dict[str, Any]:
-    return {"mark": repr(ctx.resume), "log": [f"{ctx.node_id}={ctx.resume}"]}
 
 
 class Approval(BaseModel):
