@@ -27,6 +27,7 @@ from stateknot.admin.answer_form import AnswerForm
 from stateknot.admin.tokens import read_shown
 from stateknot.admin.verbs import Verb, find_obstacle, is_permitted
 from stateknot.errors import NotFoundError, ResumeError, RunError, StateKnotError
+from stateknot.kernel.vocabulary import RunStatus
 from stateknot.selectors import get_run
 from stateknot.selectors.run_page import find_standpoint
 from stateknot.services import resume_run, retry_run
@@ -110,7 +111,7 @@ def require_fresh(request: HttpRequest, run: Run) -> None:
 
 
 class RetryView(RunVerbView):
-    """Runs again what failed."""
+    """Runs again what failed, or now what waits for its time."""
 
     verb = Verb.RETRY
 
@@ -121,7 +122,10 @@ class RetryView(RunVerbView):
         require_fresh(request, run)
         limit = _read_limit(request)
         node = run.failed_node
+        is_early = run.status == RunStatus.WAITING
         retry_run(run.thread.key, step_limit=limit, actor=request.user)
+        if is_early:
+            return _("Run now; it does not wait any longer.")
         if limit:
             return _("Retried with a limit of %(n)d supersteps.") % {"n": limit}
         return _("Retried at %(node)s.") % {"node": node} if node else _("Retried.")

@@ -63,6 +63,8 @@ def find_obstacle(verb: Verb, run: Run, at: Standpoint) -> str:
 
 
 def _no_retry(run: Run, at: Standpoint) -> str:
+    if run.status == RunStatus.WAITING:
+        return ""  # for a timer or a retry; it is run now
     if run.status != RunStatus.FAILED:
         return _("The run is %(status)s; only a failed run is retried.") % {
             "status": run.get_status_display()

@@ -65,7 +65,7 @@ class ThreadResume(Endpoint):
 
 
 class ThreadRetry(Endpoint):
-    """Runs again what failed."""
+    """Runs again what failed, or now what waits for a timer or a retry."""
 
     tag = "threads"
     permissions: ClassVar[dict[str, tuple[str, ...]]] = {
@@ -76,7 +76,7 @@ class ThreadRetry(Endpoint):
         operation_id="retry_run", request=RetryBody, responses={202: shapes.Run}
     )
     def post(self, request: Request, thread_id: str) -> Response:
-        """Run again what failed, from the newest checkpoint, on the workers."""
+        """Run again what failed, or now what waits, from the newest checkpoint."""
         body = parse(RetryBody, request.data or {})
         find_thread_run(thread_id)
         run = retry_run(thread_id, step_limit=body.step_limit, actor=request.user)

@@ -34,7 +34,7 @@ examples:
 class Command(DrivingCommand):
     """Retry, and tell how the run stands."""
 
-    help = "Run again what failed on a thread, from its newest checkpoint."
+    help = "Run again what failed on a thread, or now what waits for its time."
 
     def add_arguments(self, parser: ArgumentParser) -> None:
         """Declare the arguments."""
