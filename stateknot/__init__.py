@@ -37,6 +37,7 @@ if TYPE_CHECKING:
     from stateknot.runtime.execution import GraphExecution, StateSnapshot
     from stateknot.runtime.graph import CompiledGraph, GraphBuilder
     from stateknot.runtime.memory import MemoryCheckpointer
+    from stateknot.runtime.schedules import CronSchedule
     from stateknot.runtime.subgraphs import adapter_subgraph, shared_subgraph
 
 __all__ = [
@@ -44,6 +45,7 @@ __all__ = [
     "START",
     "Command",
     "CompiledGraph",
+    "CronSchedule",
     "DurabilityMode",
     "GraphBuilder",
     "GraphExecution",
@@ -87,6 +89,7 @@ _WHERE = {
     "stateknot.runtime.execution": "GraphExecution StateSnapshot",
     "stateknot.runtime.graph": "CompiledGraph GraphBuilder",
     "stateknot.runtime.memory": "MemoryCheckpointer",
+    "stateknot.runtime.schedules": "CronSchedule",
     "stateknot.runtime.subgraphs": "adapter_subgraph shared_subgraph",
 }
 _MODULE_OF = {

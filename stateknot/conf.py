@@ -40,6 +40,8 @@ class EngineSettings(pydantic.BaseModel):
     """How long a wake-up may take before the sweep sends another."""
     sweep_batch: int = pydantic.Field(default=500, ge=1)
     """Runs that one sweep wakes at most."""
+    schedule_grace_seconds: float = pydantic.Field(default=300.0, ge=0)
+    """How late a tick of a schedule may be and still not count as missed."""
     prepared_statements: bool = True
     """Prepare the boundary's statement on PostgreSQL; off behind a pooler that shares
     connections between transactions."""

@@ -1,4 +1,4 @@
-"""The graphs that this process has code for, by id and digest.
+"""The graphs that this process has code for, by id and digest, and their schedules.
 
 Every installed app's `graphs.py` is imported when Django starts and registers its
 graphs here; a script without Django calls `register` itself. Several revisions of one
@@ -10,26 +10,44 @@ from __future__ import annotations
 import threading
 from typing import TYPE_CHECKING
 
-from stateknot.errors import NotFoundError
+from stateknot.errors import NotFoundError, ScheduleError
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from stateknot.runtime.graph import CompiledGraph
+    from stateknot.runtime.schedules import CronSchedule
 
 _lock = threading.Lock()
 _graphs: dict[str, dict[str, CompiledGraph]] = {}
+_schedules: dict[str, tuple[str, CronSchedule]] = {}
 
 
 def register(
-    graph: CompiledGraph, superseded: Sequence[CompiledGraph] = ()
+    graph: CompiledGraph,
+    superseded: Sequence[CompiledGraph] = (),
+    *,
+    schedules: Sequence[CronSchedule] = (),
 ) -> CompiledGraph:
     """Make `graph` the newest revision of its id, and return it.
 
-    `superseded` are older revisions that runs are still pinned to. Registering a
-    revision again changes nothing.
+    `superseded` are older revisions that runs are still pinned to, `schedules` start
+    the graph by themselves. Registering a revision again changes nothing. Raises
+    ScheduleError for a name that another graph's schedule has, StateError for an input
+    that does not fit the graph's state.
     """
+    for schedule in schedules:
+        graph.blueprint.fold.initial(schedule.input)
     with _lock:
+        for schedule in schedules:
+            owner, _ = _schedules.get(schedule.name, (graph.graph_id, schedule))
+            if owner != graph.graph_id:
+                raise ScheduleError(
+                    f"schedule {schedule.name!r} starts {owner!r} already; names are "
+                    "unique in a project",
+                    path="name",
+                )
+            _schedules[schedule.name] = (graph.graph_id, schedule)
         revisions = _graphs.setdefault(graph.graph_id, {})
         for old in superseded:
             revisions.setdefault(old.digest, old)
@@ -72,3 +90,8 @@ def list_graphs() -> list[CompiledGraph]:
     return [
         graph for graph_id in sorted(_graphs) for graph in _graphs[graph_id].values()
     ]
+
+
+def list_schedules() -> list[tuple[str, CronSchedule]]:
+    """Every declared schedule with the id of the graph that it starts."""
+    return [_schedules[name] for name in sorted(_schedules)]

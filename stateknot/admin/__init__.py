@@ -8,6 +8,13 @@ Owns pages and forms only: what is asked goes to `stateknot/selectors/`, what is
 from stateknot.admin.questions import QuestionAdmin
 from stateknot.admin.revisions import RevisionAdmin
 from stateknot.admin.runs import RunAdmin
+from stateknot.admin.schedules import ScheduleAdmin
 from stateknot.admin.threads import ThreadAdmin
 
-__all__ = ["QuestionAdmin", "RevisionAdmin", "RunAdmin", "ThreadAdmin"]
+__all__ = [
+    "QuestionAdmin",
+    "RevisionAdmin",
+    "RunAdmin",
+    "ScheduleAdmin",
+    "ThreadAdmin",
+]

@@ -92,6 +92,12 @@ class InvalidConcurrentUpdateError(StateError):
     code = "state.concurrent_update"
 
 
+class ScheduleError(StateError):
+    """Raised when a schedule cannot be read; `path` is the field, such as `cron`."""
+
+    code = "schedule.invalid"
+
+
 class RunError(StateKnotError):
     """Raised when the caller asks for what a run or a thread cannot do now."""
 

@@ -74,3 +74,10 @@ MAXIMUM_QUESTIONS: Final = 64
 
 MAXIMUM_QUESTION_KEY: Final = 200
 """Characters of a question's key, and of the id that its author gave it."""
+
+MAXIMUM_SCHEDULE_NAME: Final = 128
+"""Characters of a schedule's name: with a time behind it, it is a thread id."""
+
+MAXIMUM_CATCH_UP: Final = 1_000
+"""Missed ticks that one schedule may start at once, and that are counted as skipped in
+one pass."""

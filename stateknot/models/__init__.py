@@ -2,12 +2,13 @@
 
 `revisions` and `runs` hold what changes (revisions, threads, runs); `history` holds
 what never changes once written (checkpoints, closed attempts, closed waits, the
-journal).
+journal); `schedules` what starts runs by itself.
 """
 
 from stateknot.models.history import Checkpoint, JournalEvent, NodeAttempt, Wait
 from stateknot.models.revisions import GraphRevision
 from stateknot.models.runs import Run, Thread
+from stateknot.models.schedules import Schedule
 
 __all__ = [
     "Checkpoint",
@@ -15,6 +16,7 @@ __all__ = [
     "JournalEvent",
     "NodeAttempt",
     "Run",
+    "Schedule",
     "Thread",
     "Wait",
 ]

@@ -1,7 +1,7 @@
 """What a user can do. Each verb is one transaction and one journal entry.
 
 `runs` holds the verbs of runs, `state` those of threads and their state, `revisions`
-the move of a run to other code.
+the move of a run to other code, `schedules` what starts runs by itself.
 """
 
 from stateknot.services.revisions import move_run, plan_move

@@ -18,6 +18,7 @@ def register_only(monkeypatch: pytest.MonkeyPatch) -> Callable[..., None]:
 
     def replace(*graphs: Any) -> None:
         monkeypatch.setattr(registry, "_graphs", {})
+        monkeypatch.setattr(registry, "_schedules", {})
         for graph in graphs:
             registry.register(graph)
 

@@ -8,11 +8,12 @@ from typing import Any
 
 import pytest
 from django.core.management import call_command
+from django.db.models.functions import Now
 from django_q.models import OrmQ
 from pydantic import BaseModel
 
 from stateknot import START, GraphBuilder
-from stateknot.models import Run
+from stateknot.models import Run, Schedule
 from stateknot.registry import register
 from stateknot.services import start_run
 
@@ -59,4 +60,20 @@ def test_run_is_woken_by_one_of_two_sweeps(missed: Run) -> None:
 
 def test_json_names_the_runs(missed: Run) -> None:
     found: dict[str, Any] = json.loads(sweep("--json"))
-    assert found == {"woken": 1, "run_ids": [str(missed.pk)], "failed": []}
+    assert found == {
+        "woken": 1,
+        "run_ids": [str(missed.pk)],
+        "started": [],
+        "failed": [],
+    }
+
+
+def test_due_schedule_starts_its_run(missed: Run) -> None:
+    sweep()
+    Schedule.objects.create(
+        name="hourly", graph_id="sweep.greeting", cron="0 * * * *", next_tick_at=Now()
+    )
+    printed = sweep()
+    run = Schedule.objects.get().last_run
+    assert printed == f"started {run.pk}\n0 woken\n"
+    assert run.thread.key.startswith("hourly/")

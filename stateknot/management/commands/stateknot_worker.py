@@ -25,7 +25,7 @@ from stateknot.management.supervision.worker import (
     WorkerSupervisor,
     cluster_command,
 )
-from stateknot.runtime.recovery import sweep
+from stateknot.services.sweeping import SweepPass
 
 if TYPE_CHECKING:
     from argparse import ArgumentParser
@@ -86,7 +86,7 @@ class Command(BaseCommand):
             say=self._say,
             on_ready=partial(self._tell_ready, options["ready_fd"]),
         )
-        sweeper = Sweeper(sweep, every=options["sweep_every"])
+        sweeper = Sweeper(SweepPass(), every=options["sweep_every"])
         sweeper.start()
         with contextlib.closing(sweeper):
             clean = supervisor.run()
