@@ -196,7 +196,9 @@ class RevisionMismatchError(RunError):
     """Raised before any handler runs when this process has other code than the run.
 
     `expected` is the digest the run is pinned to, `found` the one compiled here (or
-    None). What to do: run it in a process that has that revision, or move the run.
+    None). It may be a child run: one that a handler calls by hand is only known when
+    its handler runs. What to do: run it in a process that has that revision, or move
+    the run.
     """
 
     code = "graph.revision_mismatch"
@@ -211,9 +213,9 @@ class RevisionMismatchError(RunError):
         where = "" if thread_id is None else f" of thread {thread_id!r}"
         super().__init__(
             f"the run{where} is pinned to revision {expected} of graph {graph_id!r}, "
-            f"this process has {found or 'no revision of it'}; nothing was run or "
-            "changed. Keep the old revision registered until its runs end (register "
-            "takes superseded=[...]), or move the run (services.move_run)"
+            f"this process has {found or 'no revision of it'}; it was left as it is. "
+            "Keep the old revision registered until its runs end (register takes "
+            "superseded=[...]), or move the run (services.move_run)"
         )
         self.expected, self.found, self.graph_id = expected, found, graph_id
 

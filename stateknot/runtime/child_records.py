@@ -84,7 +84,7 @@ def ended_runs(
     ]
     return [
         ChildRun(
-            node=_node_of(child.activation_id),
+            node=node_of(child.activation_id),
             graph_id=child.run.graph_id,
             run_id=child.run.id,
             root_run_id=child.run.root_run_id,
@@ -162,7 +162,7 @@ def carried_state(
     ended = [
         run
         for run in store.list_children(parent.id)
-        if run.status is RunStatus.COMPLETED and _node_of(run.namespace[-1]) == node_id
+        if run.status is RunStatus.COMPLETED and node_of(run.namespace[-1]) == node_id
     ]
     if not ended:
         return state
@@ -175,7 +175,7 @@ def carried_state(
     return codec.load(record.values).model_copy(update=chosen)
 
 
-def _node_of(segment: str) -> str:
+def node_of(segment: str) -> str:
     """The node in a namespace segment `step:index:node[@lineage][#call]`."""
     return segment.split(":", 2)[-1].split("@")[0].split("#")[0]
 

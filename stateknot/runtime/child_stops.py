@@ -11,6 +11,11 @@ author's code does not swallow the question. The node runner turns it into the p
 own question or wait. When the answer comes, the handler runs again from its start;
 calls that finished are remembered, the one that asked goes on. A task group wraps the
 exceptions of its tasks, so groups are looked through.
+
+A child whose revision this process has no code for ends the whole drive, and the
+drives of all parents above it, but no run: each is given back, what siblings finished
+is kept, and a process that has the code goes on. It is no `Exception` either, so that
+neither the handler nor the retry of its node takes it for a failure.
 """
 
 from __future__ import annotations
@@ -27,6 +32,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from datetime import datetime
 
+    from stateknot.errors import RevisionMismatchError
     from stateknot.kernel.commands import Interrupt
     from stateknot.kernel.records import WaitRecord
 
@@ -47,6 +53,14 @@ class ChildDeferred(BaseException):
         self.delay_seconds = delay_seconds
 
 
+class ChildOfOtherCode(BaseException):
+    """Ends a drive that cannot go on with a child; carries the refusal."""
+
+    def __init__(self, refusal: RevisionMismatchError) -> None:
+        super().__init__(str(refusal))
+        self.refusal = refusal
+
+
 def passed_on(wait: WaitRecord, now: datetime) -> Interrupt:
     """A child's question as its parent asks it, with what is left of its deadline."""
     question = interrupt_of(wait)
@@ -63,7 +77,7 @@ def read_stop(error: BaseException) -> Asked | Deferred:
     """
     stops = list(_leaves(error))
     for stop in stops:
-        if isinstance(stop, LeaseError):
+        if isinstance(stop, (LeaseError, ChildOfOtherCode)):
             raise stop
     _raise_others(error)
     questions = [q for s in stops if isinstance(s, ChildPaused) for q in s.interrupts]

@@ -26,7 +26,13 @@ from stateknot.runtime.child_records import (
     input_values,
     require_same_graph,
 )
-from stateknot.runtime.child_stops import ChildDeferred, ChildPaused, passed_on
+from stateknot.runtime.child_revisions import pinned_child
+from stateknot.runtime.child_stops import (
+    ChildDeferred,
+    ChildOfOtherCode,
+    ChildPaused,
+    passed_on,
+)
 from stateknot.runtime.config import own_frame
 from stateknot.runtime.execution import ChildRun, GraphExecution, execution_of
 from stateknot.runtime.position import load_position
@@ -109,8 +115,7 @@ class Children:
             require_same_graph(run, child.graph_id)
             if run.status is RunStatus.COMPLETED:
                 return self._remembered(child, run)
-            if run.digest != child.digest:
-                raise RevisionMismatchError(run.digest, child.digest, run.graph_id)
+            child = self._pinned(child, run)
             run, fence = self._take_up(child, run)
         self._note("subgraph.started", run)
         execution = self._driven(child, run, fence)
@@ -125,6 +130,13 @@ class Children:
             return given or execution.state
         values = input_values(self.store, run)
         return graph.blueprint.fold.codec.load(values)
+
+    def _pinned(self, child: CompiledGraph, run: RunRecord) -> CompiledGraph:
+        """The code of the child's revision; ends the handler when there is none."""
+        try:
+            return pinned_child(child, run)
+        except RevisionMismatchError as error:
+            raise ChildOfOtherCode(error) from None
 
     def segment(self) -> str:
         """The namespace segment of a node that runs one graph: its activation."""

@@ -28,6 +28,7 @@ from stateknot.kernel.usage import CLOSING
 from stateknot.kernel.vocabulary import UNSET, CheckpointSource, RunStatus
 from stateknot.runtime.boundary import draft_boundary, draft_deferral, status_behind
 from stateknot.runtime.budget import Budget, Quantum
+from stateknot.runtime.child_stops import ChildOfOtherCode
 from stateknot.runtime.closing import conclude
 from stateknot.runtime.events import EventLog
 from stateknot.runtime.loop_thread import LoopThread
@@ -159,7 +160,12 @@ class Drive:
         position.pending = with_ids(position.pending, step)
         active = [activation.node for activation in position.pending]
         self.log.tell("step.started", step=step, active=active)
-        result = steps.run(position)
+        try:
+            result = steps.run(position)
+        except ChildOfOtherCode:
+            # The run goes on elsewhere, from what was done here.
+            self.committer.drain()
+            raise
         deferred = find_deferred(result.outcomes)
         if deferred is not None:
             return self._defer(deferred, result, position)

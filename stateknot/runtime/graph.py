@@ -22,6 +22,8 @@ from stateknot.runtime.admission import (
     find_standing,
     reopen,
 )
+from stateknot.runtime.child_revisions import require_child_code
+from stateknot.runtime.child_stops import ChildOfOtherCode
 from stateknot.runtime.children import current_children
 from stateknot.runtime.composed import compose, from_definition
 from stateknot.runtime.config import RunConfig
@@ -196,6 +198,8 @@ class CompiledGraph(ThreadApi):
             log.tell(
                 "checkpoint.restored", live_only=True, checkpoint=standing.record.id
             )
+            if standing.run.digest == self.digest:
+                require_child_code(store, self, standing.record)
             reopen(
                 store,
                 standing,
@@ -246,7 +250,10 @@ class CompiledGraph(ThreadApi):
     def _drive(
         self, store: Store, run: RunRecord, fence: Fence, log: EventLog
     ) -> GraphExecution:
-        end = drive_claimed(self, store, run, fence, log=log)
+        try:
+            end = drive_claimed(self, store, run, fence, log=log)
+        except ChildOfOtherCode as stop:
+            raise stop.refusal from None
         execution = self._execution(end, run)
         self._raise_failure(end, run, execution)
         return execution

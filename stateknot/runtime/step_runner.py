@@ -22,10 +22,11 @@ from stateknot.kernel.limits import FLUSH_WINDOW_SECONDS
 from stateknot.kernel.outcome import Asked, Completed, Failed, NotRun
 from stateknot.kernel.result_codec import decode_result
 from stateknot.runtime.child_records import ended_runs
+from stateknot.runtime.child_stops import ChildOfOtherCode
 from stateknot.runtime.context import Fork
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Iterable, Sequence
 
     from stateknot.kernel.outcome import Outcome
     from stateknot.kernel.records import Activation, AttemptRecord
@@ -121,9 +122,23 @@ class StepRunner:
             if stopped and not position.answered_waits(activation.id):
                 continue
             self._announce(position, activation, None)
-            ran[activation.id] = self.nodes.run(position, activation)
+            try:
+                ran[activation.id] = self.nodes.run(position, activation)
+            except ChildOfOtherCode:
+                self._keep(self._finished(ran.values()))
+                raise
             stopped = stopped or not isinstance(ran[activation.id].outcome, Completed)
         return ran
+
+    def _finished(self, ran: Iterable[Ran]) -> list[AttemptRecord]:
+        """The attempts that are stored before their superstep ends."""
+        ended = [r for r in ran if isinstance(r.outcome, (Completed, Failed))]
+        return [self.nodes.stored_result(result) for result in ended]
+
+    def _keep(self, finished: Sequence[AttemptRecord]) -> None:
+        """Store what finished in a pass that ends before its superstep does."""
+        if finished:
+            self.flush(finished)
 
     def _announce(
         self, position: Position, activation: Activation, fork: Fork | None
@@ -174,6 +189,7 @@ class StepRunner:
         """Wait for all, writing what waits for a sibling. See Note [Flushing]."""
         ran: dict[str, Ran] = {}
         waiting: list[AttemptRecord] = []
+        stops: list[ChildOfOtherCode] = []
         running = set(futures)
         while running:
             done, running = wait(
@@ -182,12 +198,18 @@ class StepRunner:
                 return_when=FIRST_COMPLETED,
             )
             for future in done:
-                result = future.result()
+                try:
+                    result = future.result()
+                except ChildOfOtherCode as stop:
+                    stops.append(stop)
+                    continue
                 ran[futures[future].id] = result
-                if isinstance(result.outcome, (Completed, Failed)):
-                    waiting.append(self.nodes.stored_result(result))
+                waiting += self._finished([result])
             if waiting and running and not done:
                 self.flush(waiting)
                 flushed.update(attempt.id for attempt in waiting)
                 waiting = []
+        if stops:
+            self._keep(waiting)
+            raise stops[0]
         return ran

@@ -41,6 +41,10 @@ class SubgraphHandler:
         self.to_child, self.from_child = to_child, from_child
         self.__name__ = graph.graph_id
 
+    def hosted(self) -> CompiledGraph:
+        """The graph that the node runs."""
+        return self.graph
+
     def __call__(self, state: BaseModel, _ctx: NodeContext) -> Any:
         """Run the child to its end and give what it changed as an update."""
         children = required_children()

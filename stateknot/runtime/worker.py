@@ -27,6 +27,8 @@ from stateknot.kernel.vocabulary import RunStatus, WaitStatus
 from stateknot.registry import find_graph
 from stateknot.runtime.admission import find_standing, reopen
 from stateknot.runtime.budget import Quantum
+from stateknot.runtime.child_revisions import hosts_children, require_child_code
+from stateknot.runtime.child_stops import ChildOfOtherCode
 from stateknot.runtime.closing import settle
 from stateknot.runtime.driving import drive_claimed, release
 
@@ -67,7 +69,8 @@ def drive_run(store: Store, run_id: str, quantum: Quantum | None = None) -> Driv
 
     Idempotent: a second call for the same run finds the lease taken or the run at rest.
     A child run is left to its parent's drive; a closing run is settled, by any process.
-    Raises RevisionMismatchError when this process has other code than the run.
+    Raises RevisionMismatchError when this process has other code than the run, or than
+    a child of it that would go on.
     """
     run = store.find_run(run_id)
     if run is not None and run.status is RunStatus.CLOSING:
@@ -87,6 +90,9 @@ def drive_run(store: Store, run_id: str, quantum: Quantum | None = None) -> Driv
             run.graph_id,
             run.thread_id,
         )
+    if hosts_children(graph):
+        head = store.find_checkpoint(run.thread_id, run.head_id, run.namespace)
+        require_child_code(store, graph, head)
     with store.atomic():
         fence = store.claim(run_id, holder_name(graph.config.clock.new_id()))
         claimed = store.find_run(run_id)
@@ -111,6 +117,8 @@ def _drive(
     here = type(graph)(graph.blueprint, config, graph.composition)
     try:
         end = drive_claimed(here, store, run, fence, quantum=quantum)
+    except ChildOfOtherCode as stop:
+        raise stop.refusal from None
     except LeaseError:
         logger.warning("lease lost", extra={"run_id": run.id, "epoch": fence.epoch})
         return Driven(run_id=run.id)

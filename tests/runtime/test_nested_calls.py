@@ -234,9 +234,8 @@ def test_child_of_another_revision_is_not_gone_on_with(checkpointer: Any) -> Non
 
     graph = hosting(host, checkpointer)
     assert graph.run_with_thread("t", {}).status is RunStatus.WAITING
-    with pytest.raises(NodeFailedError) as failed:
+    with pytest.raises(RevisionMismatchError):
         graph.retry("t")
-    assert isinstance(failed.value.__cause__, RevisionMismatchError)
     assert graph.retry("t").state.log == ["b"]
 
 
