@@ -25,6 +25,8 @@ if TYPE_CHECKING:
     from django.db.backends.base.base import BaseDatabaseWrapper
     from django.db.models import Field, Model
 
+    from stateknot.storage.prepared import PreparedStatement
+
 _BY_DATABASE = frozenset({"created_at", "recorded_at"})
 _MOST_ATTEMPTS = 64
 _MOST_ROWS = 1_000
@@ -68,17 +70,42 @@ def write_rows(rows: BoundaryRows, using: str) -> bool:
 
 
 def _write_at_once(rows: BoundaryRows, connection: BaseDatabaseWrapper) -> bool:
-    text = _one_statement(connection.alias, len(rows.attempts), rows.entry is not None)
+    from stateknot.storage.prepared import can_prepare
+
+    count, has_entry = len(rows.attempts), rows.entry is not None
+    if get_settings().prepared_statements and can_prepare(connection):
+        statement = _prepared_statement(connection.alias, count, has_entry)
+        return statement.run(connection, _given(rows)) != b"0"
+    with connection.cursor() as cursor:
+        text = _one_statement(connection.alias, count, has_entry)
+        cursor.execute(text, _adapted(rows, connection))
+        (held,) = cursor.fetchone()
+    return bool(held)
+
+
+def _given(rows: BoundaryRows) -> list[Any]:
+    """The values of the one statement, column by column."""
+    values = [rows.moved[name] for name in MOVED]
+    values.append(rows.active_seconds)
+    values += [rows.held[name] for name in HELD]
+    values += [rows.checkpoint[name] for name in _names(Checkpoint)]
+    names = _names(NodeAttempt)
+    for attempt in rows.attempts:
+        values += [attempt[name] for name in names]
+    if rows.entry is not None:
+        values += [rows.entry[name] for name in _names(JournalEvent)]
+    return values
+
+
+def _adapted(rows: BoundaryRows, connection: BaseDatabaseWrapper) -> list[Any]:
+    """The same values as a cursor takes them."""
     values = _run_values(rows, connection)
     values += _values(Checkpoint, rows.checkpoint, connection)
     for attempt in rows.attempts:
         values += _values(NodeAttempt, attempt, connection)
     if rows.entry is not None:
         values += _values(JournalEvent, rows.entry, connection)
-    with _cursor(connection) as cursor:
-        cursor.execute(text, values)
-        (held,) = cursor.fetchone()
-    return bool(held)
+    return values
 
 
 def _write_each(rows: BoundaryRows, connection: BaseDatabaseWrapper) -> bool:
@@ -166,7 +193,8 @@ def _typed(field: Field[Any, Any], alias: str) -> str:
     connection = connections[alias]
     if connection.vendor != "postgresql":
         return "%s"
-    return f"%s::{field.db_type(connection)}"
+    # Without the length: a cast to one would cut a value that is too long for it.
+    return f"%s::{str(field.db_type(connection)).partition('(')[0]}"
 
 
 @lru_cache(maxsize=256)
@@ -183,24 +211,27 @@ def _one_statement(alias: str, attempts: int, has_entry: bool) -> str:
     return f"{', '.join(parts)} SELECT count(*) FROM held"  # noqa: S608 - as above
 
 
+@lru_cache(maxsize=256)
+def _prepared_statement(
+    alias: str, attempts: int, has_entry: bool
+) -> PreparedStatement:
+    """The same for a connection that prepares it.
+
+    Behind a pooler that shares connections between transactions, prepared statements
+    are lost: `prepared_statements` turns them off.
+    """
+    from stateknot.storage.prepared import PreparedStatement
+
+    of_run = {field.attname: field for field in Run._meta.concrete_fields}
+    fields = [of_run[name] for name in (*MOVED, "active_seconds", *HELD)]
+    fields += _fields(Checkpoint)
+    fields += _fields(NodeAttempt) * attempts
+    fields += _fields(JournalEvent) if has_entry else ()
+    return PreparedStatement(_one_statement(alias, attempts, has_entry), fields)
+
+
 def _from_held(model: type[Model], alias: str, count: int) -> str:
     row = f"({', '.join(_typed(field, alias) for field in _fields(model))})"
     rows = ", ".join([row] * count)
     given = f"SELECT given.* FROM held, (VALUES {rows}) AS given"  # noqa: S608
     return f"{_into(model)} {given}"
-
-
-def _cursor(connection: BaseDatabaseWrapper) -> Any:
-    """A cursor that prepares its statement on the server, seen by Django's query log.
-
-    Behind a pooler that shares connections between transactions, prepared statements
-    are lost: `prepared_statements` turns them off.
-    """
-    if not get_settings().prepared_statements:
-        return connection.cursor()
-    from stateknot.storage.prepared import PreparedCursor
-
-    connection.ensure_connection()
-    # Django's own way to a cursor is private; without it the query log is blind.
-    prepare = connection._prepare_cursor  # type: ignore[attr-defined]
-    return prepare(PreparedCursor(connection.connection))

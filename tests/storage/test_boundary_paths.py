@@ -10,6 +10,7 @@ from contextlib import nullcontext
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from django.db import DataError, connection
 
 from stateknot.errors import LeaseError
 from stateknot.kernel.vocabulary import AttemptStatus
@@ -85,6 +86,37 @@ def test_boundary_alone_stores_what_one_in_a_transaction_does() -> None:
     in_block, alone = drive(HandDriver, "block"), drive(Alone, "alone")
     assert rows_of(alone) == rows_of(in_block)
     assert rows_of(alone)["NodeAttempt"][0][3] == ERROR
+
+
+@pytest.mark.parametrize("kind", [HandDriver, Alone])
+def test_boundary_that_somebody_listens_to_stores_the_same(
+    kind: type[HandDriver],
+) -> None:
+    """On PostgreSQL it then goes through Django's cursor, as wrappers expect."""
+    heard: list[str] = []
+
+    def listen(execute: Any, sql: str, *rest: Any) -> Any:
+        heard.append(sql)
+        return execute(sql, *rest)
+
+    unheard = drive(kind, "unheard")
+    with connection.execute_wrapper(listen):
+        listened = drive(kind, "listened")
+    assert rows_of(listened) == rows_of(unheard)
+    assert [sql for sql in heard if Checkpoint._meta.db_table in sql]
+
+
+@pytest.mark.only_on("postgres")
+def test_boundary_alone_refuses_what_a_column_does_not_take() -> None:
+    """Neither is a value that is too long cut, nor one with a NUL ended there."""
+    driver = Alone(DjangoCheckpointer())
+    driver.commit()
+    longest = NodeAttempt._meta.get_field("activation_id").max_length
+    before = everything(driver.store, driver.run.id)
+    for name in ("x" * (longest + 1), "1:0:\x00"):
+        with pytest.raises(DataError):
+            driver.commit(attempts=(attempt(name, 2),))
+        assert everything(driver.store, driver.run.id) == before
 
 
 def test_boundary_alone_reads_back_as_it_was_folded() -> None:

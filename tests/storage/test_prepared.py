@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from django.db import connection
+from django.db import OperationalError, connection
 
 from stateknot.storage import DjangoCheckpointer
 from tests.storage.test_boundary_paths import Alone
@@ -31,6 +31,35 @@ def count_prepared(supersteps: int) -> int:
 def test_boundary_statement_is_prepared_once() -> None:
     """Django forbids it on its connections, so asking psycopg for it is not enough."""
     assert count_prepared(5) == 1
+
+
+def test_boundary_statement_that_was_dropped_is_prepared_again() -> None:
+    """A pool may reset the connection that it lends."""
+    driver = Alone(DjangoCheckpointer())
+    driver.commit(changes={"n": 1})
+    driver.commit(changes={"n": 2})
+    with connection.cursor() as cursor:
+        cursor.execute("DISCARD ALL")
+    driver.commit(changes={"n": 3})
+    found = driver.store.find_checkpoint("t")
+    assert found is not None
+    assert found.values["n"] == 3
+
+
+def test_boundary_on_a_connection_that_died_is_an_error_of_django() -> None:
+    """So Django knows to close it, and the next boundary opens another."""
+    driver = Alone(DjangoCheckpointer())
+    driver.commit(changes={"n": 1})
+    pid = connection.connection.info.backend_pid
+    connection.connection.pgconn.finish()
+    with pytest.raises(OperationalError):
+        driver.commit(changes={"n": 2})
+    connection.close_if_unusable_or_obsolete()
+    driver.commit(changes={"n": 3})
+    assert connection.connection.info.backend_pid != pid
+    found = driver.store.find_checkpoint("t")
+    assert found is not None
+    assert found.values["n"] == 3
 
 
 def test_boundary_statement_behind_a_pooler_is_not_prepared(
