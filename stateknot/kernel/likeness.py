@@ -27,6 +27,7 @@ _ATOMIC = frozenset(
     {str, int, float, bool, bytes, type(None), datetime, date, timedelta, Decimal, UUID}
 )
 
+_set = object.__setattr__
 _SIMPLE = frozenset({str, int, bytes, type(None)})
 """Types of which no two have equal values, so that for them equal is alike."""
 
@@ -40,6 +41,8 @@ def copy_value(value: Any) -> Any:
     if kind in _ATOMIC:
         return value
     if kind is list:
+        if _kinds(value) <= _ATOMIC:
+            return value.copy()
         return [item if type(item) in _ATOMIC else copy_value(item) for item in value]
     if kind is dict:
         return {key: copy_value(item) for key, item in value.items()}
@@ -53,14 +56,16 @@ def copy_model(value: ModelT) -> ModelT:
 
     What a cached property kept is left behind: it may be about an older state.
     """
-    copied = value.model_copy()
-    fields = type(value).model_fields
+    kind = type(value)
+    fields = kind.model_fields
     own = {k: copy_value(v) for k, v in value.__dict__.items() if k in fields}
-    object.__setattr__(copied, "__dict__", own)
+    # What pydantic's own copy sets, without the copies that would be thrown away.
+    copied = kind.__new__(kind)
+    _set(copied, "__dict__", own)
+    _set(copied, "__pydantic_fields_set__", set(value.__pydantic_fields_set__))
     for slot in ("__pydantic_extra__", "__pydantic_private__"):
         held = getattr(value, slot)
-        if held:
-            object.__setattr__(copied, slot, copy_value(dict(held)))
+        _set(copied, slot, None if held is None else copy_value(dict(held)))
     return copied
 
 

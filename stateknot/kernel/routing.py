@@ -9,7 +9,6 @@ taken in active order. Read `selection.py` next; see Note [Joins].
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from stateknot.kernel.limits import MAXIMUM_SENDS
@@ -211,6 +210,11 @@ def with_ids(pending: Sequence[Activation], step: int) -> tuple[Activation, ...]
     return tuple(
         activation
         if activation.id
-        else replace(activation, id=f"{step}:{i}:{activation.node}")
+        else Activation(
+            node=activation.node,
+            arg=activation.arg,
+            id=f"{step}:{i}:{activation.node}",
+            after=activation.after,
+        )
         for i, activation in enumerate(pending)
     )

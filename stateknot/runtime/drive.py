@@ -274,7 +274,6 @@ class Drive:
         position.tries, position.lost = {}, {}
         position.results = {k: v for k, v in position.results.items() if k not in done}
         position.waits = {k: v for k, v in position.waits.items() if k not in done}
-        position.run = replace(position.run, head_id=draft.id, steps=steps)
 
     def _stop(self, position: Position | None, error: Exception) -> DriveEnd:
         """End the drive without a checkpoint: the last boundary stands."""

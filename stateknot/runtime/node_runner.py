@@ -176,7 +176,9 @@ class NodeRunner:
         arguments = (copy, context) if spec.takes_context else (copy,)
         variables = contextvars.copy_context()
         variables.run(current_children.set, self._children(position, context))
-        result = self._bounded(spec, spec.handler, context, arguments, variables)
+        result = self._bounded(
+            spec, spec.handler, context, arguments, variables, is_awaited=spec.is_async
+        )
         if not self.blueprint.fold.updates_are_fields:
             return result
         if isinstance(result, Command) and result.update is copy:
@@ -193,6 +195,8 @@ class NodeRunner:
         context: NodeContext,
         arguments: tuple[Any, ...],
         variables: contextvars.Context,
+        *,
+        is_awaited: bool,
     ) -> Any:
         """Call `function` within the node's timeout; past it its context is over."""
         try:
@@ -200,7 +204,7 @@ class NodeRunner:
                 function,
                 arguments,
                 node_id=spec.id,
-                is_async=is_async(function),
+                is_async=is_awaited,
                 timeout=spec.timeout_seconds or self.blueprint.node_timeout_seconds,
                 loop=self.loop,
                 at_thread_end=self.store.thread_finished,
@@ -249,7 +253,14 @@ class NodeRunner:
         arguments = (self.blueprint.fold.copy(position.state), handling, error)
         variables = contextvars.copy_context()
         try:
-            result = self._bounded(spec, spec.on_error, handling, arguments, variables)
+            result = self._bounded(
+                spec,
+                spec.on_error,
+                handling,
+                arguments,
+                variables,
+                is_awaited=is_async(spec.on_error),
+            )
             outcome = read_result(activation.node, result)
         except LeaseError:
             raise

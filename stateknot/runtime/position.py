@@ -31,7 +31,8 @@ if TYPE_CHECKING:
 class Position:
     """The head of a run while it is driven. Mutable; belongs to one drive.
 
-    `sequence` is that of the head, `written_id` the newest checkpoint that the store
+    `run` is as it was claimed: where it stands by now is said here. `sequence` is that
+    of the head, `written_id` the newest checkpoint that the store
     has (in `exit` mode it lies behind `head_id`). `results` and `waits` are by
     activation id, and so is how often each was tried before this drive (`tries` failed,
     `lost` went down with their worker).

@@ -17,8 +17,9 @@ repeated.
 from __future__ import annotations
 
 from collections import OrderedDict
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import timedelta
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 from uuid import UUID
 
@@ -45,6 +46,8 @@ if TYPE_CHECKING:
     from stateknot.kernel.writes import Boundary, CheckpointDraft
 
 _MOST_TIPS = 1_024
+_as_uuid = lru_cache(maxsize=_MOST_TIPS)(UUID)
+"""A boundary names its run and its parent as the one before it did."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -108,18 +111,41 @@ def checkpoint_columns(
     draft: CheckpointDraft, tip: Tip, run_id: UUID | None
 ) -> tuple[dict[str, Any], Tip]:
     """The columns of a draft's row on top of `tip`, and the tip behind it."""
+    columns, places = _columns_and_places(draft, tip, run_id)
+    return columns, _behind(tip, draft, places, columns["digest"], tip.journal)
+
+
+def _behind(
+    tip: Tip,
+    draft: CheckpointDraft,
+    places: Places,
+    digest: bytes,
+    journal: JournalHead,
+) -> Tip:
+    return Tip(
+        head_id=draft.id,
+        thread_id=tip.thread_id,
+        places=places,
+        digest=digest,
+        journal=journal,
+    )
+
+
+def _columns_and_places(
+    draft: CheckpointDraft, tip: Tip, run_id: UUID | None
+) -> tuple[dict[str, Any], Places]:
     before = Places() if draft.is_base else tip.places
     places = Places() if draft.is_base else before.moved(draft.delta, draft.sequence)
     parts = encode_row(draft, places)
     digest = chain_digest(tip.digest, parts)
     columns = {
-        "id": UUID(draft.id),
+        "id": _as_uuid(draft.id),
         "thread_id": tip.thread_id,
         "run_id": run_id,
         "namespace": join_namespace(draft.namespace),
         "sequence": draft.sequence,
         "lineage": draft.lineage,
-        "parent_id": UUID(draft.parent_id) if draft.parent_id else None,
+        "parent_id": _as_uuid(draft.parent_id) if draft.parent_id else None,
         "step": draft.step,
         "source": str(draft.source),
         "changes": parts.changes,
@@ -127,7 +153,7 @@ def checkpoint_columns(
         "record": parts.record,
         "digest": digest,
     }
-    return columns, replace(tip, head_id=draft.id, places=places, digest=digest)
+    return columns, places
 
 
 def commit_boundary(
@@ -182,15 +208,15 @@ class _Drafted:
 
 
 def _drafted(fence: Fence, boundary: Boundary, tip: Tip) -> _Drafted:
-    run_id, draft = UUID(fence.run_id), boundary.checkpoint
-    checkpoint, next_tip = checkpoint_columns(draft, tip, run_id)
-    entry, count = None, len(boundary.events)
+    run_id, draft = _as_uuid(fence.run_id), boundary.checkpoint
+    checkpoint, places = _columns_and_places(draft, tip, run_id)
+    entry, journal, count = None, tip.journal, len(boundary.events)
     if count:
         entry = journal_columns(
-            run_id, tip.journal, boundary.events, checkpoint_id=checkpoint["id"]
+            run_id, journal, boundary.events, checkpoint_id=checkpoint["id"]
         )
-        journal = tip.journal.after(count, entry["digest"])
-        next_tip = replace(next_tip, journal=journal)
+        journal = journal.after(count, entry["digest"])
+    next_tip = _behind(tip, draft, places, checkpoint["digest"], journal)
     rows = BoundaryRows(
         moved={
             "head_id": checkpoint["id"],
