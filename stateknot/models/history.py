@@ -196,7 +196,7 @@ class JournalEvent(models.Model):
     """One row of a run's journal: the events of a boundary, or what came between.
 
     `number` is dense from 0 per run; `first_event` is the dense number of its first
-    event. `events` is a JSON array.
+    event. `events` is JSON; see Note [How events are packed].
     """
 
     id = models.UUIDField(primary_key=True, editable=False)

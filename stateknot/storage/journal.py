@@ -12,9 +12,9 @@ from uuid import UUID
 
 from uuid_utils.compat import uuid7
 
-from stateknot.kernel.profile import encode
 from stateknot.models import JournalEvent
 from stateknot.storage.deltas import journal_digest
+from stateknot.storage.event_bytes import pack_events
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -62,9 +62,9 @@ def journal_columns(
     actor: str = "",
 ) -> dict[str, Any]:
     """The columns of the row that stands at `head`."""
-    data = encode([event.to_json() for event in events])
     if isinstance(checkpoint_id, str):
         checkpoint_id = UUID(checkpoint_id)
+    data = pack_events(events, checkpoint_id)
     return {
         "id": uuid7(),
         "run_id": run_id,

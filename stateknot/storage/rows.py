@@ -11,7 +11,6 @@ from stateknot.kernel.records import (
     Activation,
     AttemptRecord,
     CheckpointRecord,
-    Event,
     JoinState,
     JournalRecord,
     RunRecord,
@@ -26,6 +25,7 @@ from stateknot.kernel.vocabulary import (
     WaitStatus,
 )
 from stateknot.models import Checkpoint, JournalEvent, NodeAttempt, Run, Wait
+from stateknot.storage.event_bytes import unpack_events
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -234,7 +234,7 @@ def journal_record(row: JournalEvent) -> JournalRecord:
         run_id=str(row.run_id),
         number=row.number,
         first_event=row.first_event,
-        events=tuple(Event.from_json(item) for item in decode(row.events)),
+        events=unpack_events(row.events, row.checkpoint_id),
         recorded_at=row.recorded_at,
         checkpoint_id=str(row.checkpoint_id) if row.checkpoint_id else None,
         actor=row.actor,
