@@ -110,8 +110,8 @@ class Migration(migrations.Migration):
                 ('record', models.BinaryField(verbose_name='record')),
                 ('digest', models.BinaryField(max_length=32, verbose_name='digest')),
                 ('created_at', models.DateTimeField(db_default=django.db.models.functions.datetime.Now(), verbose_name='written')),
-                ('run', models.ForeignKey(blank=True, null=True, on_delete=django.db.models.deletion.CASCADE, related_name='checkpoints', to='stateknot.run', verbose_name='run')),
-                ('thread', models.ForeignKey(db_index=False, on_delete=django.db.models.deletion.CASCADE, related_name='checkpoints', to='stateknot.thread', verbose_name='thread')),
+                ('run', models.ForeignKey(blank=True, db_constraint=False, null=True, on_delete=django.db.models.deletion.CASCADE, related_name='checkpoints', to='stateknot.run', verbose_name='run')),
+                ('thread', models.ForeignKey(db_constraint=False, db_index=False, on_delete=django.db.models.deletion.CASCADE, related_name='checkpoints', to='stateknot.thread', verbose_name='thread')),
             ],
             options={
                 'verbose_name': 'checkpoint',
@@ -165,7 +165,7 @@ class Migration(migrations.Migration):
                 ('result', models.BinaryField(null=True, verbose_name='pending result')),
                 ('is_folded', models.BooleanField(default=False, verbose_name='folded')),
                 ('usage', models.JSONField(blank=True, null=True, verbose_name='usage')),
-                ('run', models.ForeignKey(db_index=False, on_delete=django.db.models.deletion.CASCADE, related_name='attempts', to='stateknot.run', verbose_name='run')),
+                ('run', models.ForeignKey(db_constraint=False, db_index=False, on_delete=django.db.models.deletion.CASCADE, related_name='attempts', to='stateknot.run', verbose_name='run')),
             ],
             options={
                 'verbose_name': 'attempt',
@@ -185,7 +185,7 @@ class Migration(migrations.Migration):
                 ('events', models.BinaryField(verbose_name='events')),
                 ('digest', models.BinaryField(max_length=32, verbose_name='digest')),
                 ('recorded_at', models.DateTimeField(db_default=django.db.models.functions.datetime.Now(), verbose_name='recorded')),
-                ('run', models.ForeignKey(db_index=False, on_delete=django.db.models.deletion.CASCADE, related_name='journal', to='stateknot.run', verbose_name='run')),
+                ('run', models.ForeignKey(db_constraint=False, db_index=False, on_delete=django.db.models.deletion.CASCADE, related_name='journal', to='stateknot.run', verbose_name='run')),
             ],
             options={
                 'verbose_name': 'journal entry',

@@ -2,8 +2,9 @@
 
 Checkpoints and journal rows never change; an attempt or a wait closes once. A
 checkpoint's parent is no foreign key: a prune may take the parent away and leave a base
-record, and what is kept must stay readable. See `storage/deltas.py` for how a row's
-parts make a state.
+record, and what is kept must stay readable. No reference of a checkpoint, an attempt or
+the journal is a constraint of the database: docs/why/fences.md says why. See
+`storage/deltas.py` for how a row's parts make a state.
 """
 
 from __future__ import annotations
@@ -39,6 +40,7 @@ class Checkpoint(models.Model):
     thread = models.ForeignKey(
         "stateknot.Thread",
         models.CASCADE,
+        db_constraint=False,
         db_index=False,
         related_name="checkpoints",
         verbose_name=_("thread"),
@@ -46,6 +48,7 @@ class Checkpoint(models.Model):
     run = models.ForeignKey(
         "stateknot.Run",
         models.CASCADE,
+        db_constraint=False,
         null=True,
         blank=True,
         related_name="checkpoints",
@@ -86,6 +89,7 @@ class NodeAttempt(models.Model):
     run = models.ForeignKey(
         "stateknot.Run",
         models.CASCADE,
+        db_constraint=False,
         db_index=False,
         related_name="attempts",
         verbose_name=_("run"),
@@ -203,6 +207,7 @@ class JournalEvent(models.Model):
     run = models.ForeignKey(
         "stateknot.Run",
         models.CASCADE,
+        db_constraint=False,
         db_index=False,
         related_name="journal",
         verbose_name=_("run"),
