@@ -17,6 +17,7 @@ from stateknot.kernel.profile import decode
 from stateknot.kernel.usage import UNKNOWN, Usage, add_up
 from stateknot.kernel.vocabulary import AttemptStatus
 from stateknot.models import Checkpoint, JournalEvent, NodeAttempt, Run, Wait
+from stateknot.storage.byte_rows import fetch_bytes
 from stateknot.storage.deltas import Places, Segment, assemble, places_of, span_of
 from stateknot.storage.rows import (
     STANDING_WAITS,
@@ -102,19 +103,18 @@ class StoreReader:
         )
         if span.first_tail is None:
             found = rows.filter(sequence__in=span.wanted)
-            return [
-                Segment(sequence=s, changes=c, appends=None)
-                for s, c in found.values_list("sequence", "changes")
-            ]
+            whole_rows = fetch_bytes(found.values_list("sequence", "changes"))
+            return [Segment(sequence=s, changes=c, appends=None) for s, c in whole_rows]
         nothing: Any = Value(None, output_field=BinaryField())
         in_tail = Q(sequence__gte=span.first_tail, appends__isnull=False)
-        whole: Any = When(sequence__in=span.wanted, then=F("changes"))
+        as_base: Any = When(sequence__in=span.wanted, then=F("changes"))
         parts = rows.filter(Q(sequence__in=span.wanted) | in_tail).values_list(
             "sequence",
-            Case(whole, default=nothing),
+            Case(as_base, default=nothing),
             Case(When(in_tail, then=F("appends")), default=nothing),
         )
-        return [Segment(sequence=s, changes=c, appends=a) for s, c, a in parts]
+        segments = fetch_bytes(parts)
+        return [Segment(sequence=s, changes=c, appends=a) for s, c, a in segments]
 
     def list_checkpoints(
         self,
