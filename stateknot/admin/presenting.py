@@ -6,7 +6,7 @@ Pure wording over rows and records; the pages put it into templates.
 from __future__ import annotations
 
 from collections import Counter
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
 from django.utils import timezone
@@ -20,7 +20,6 @@ from stateknot.kernel.vocabulary import RunStatus
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
-    from datetime import datetime
 
     from stateknot.models import Run
     from stateknot.selectors.run_page import Standpoint
@@ -129,7 +128,7 @@ def render_age(moment: datetime | None) -> SafeString:
     if moment is None:
         return SafeString(_("at an unknown time"))
     age = _("%(age)s ago") % {"age": timesince(moment, depth=1)}
-    if timezone.now() - moment < _FRESH:
+    if datetime.now(UTC) - moment < _FRESH:
         age = _("just now")
     return format_html('<time datetime="{}">{}</time>', moment.isoformat(), age)
 

@@ -19,6 +19,7 @@ from stateknot.kernel.vocabulary import (
     WaitKind,
     WaitStatus,
 )
+from stateknot.models.moments import MomentField
 
 
 def _choices(
@@ -66,7 +67,7 @@ class Checkpoint(models.Model):
     appends = models.BinaryField(_("appended"), null=True)
     record = models.BinaryField(_("record"))
     digest = models.BinaryField(_("digest"), max_length=32)
-    created_at = models.DateTimeField(_("written"), db_default=Now())
+    created_at = MomentField(_("written"), db_default=Now())
 
     class Meta:
         verbose_name = _("checkpoint")
@@ -102,8 +103,8 @@ class NodeAttempt(models.Model):
     )
     lineage = models.BigIntegerField(_("lineage"))
     sequence = models.BigIntegerField(_("sequence"))
-    started_at = models.DateTimeField(_("started"))
-    ended_at = models.DateTimeField(_("ended"), null=True, blank=True)
+    started_at = MomentField(_("started"))
+    ended_at = MomentField(_("ended"), null=True, blank=True)
     error = models.JSONField(_("error"), null=True, blank=True)
     result = models.BinaryField(_("pending result"), null=True)
     is_folded = models.BooleanField(_("folded"), default=False)
@@ -167,9 +168,9 @@ class Wait(models.Model):
         _("answered by"), max_length=255, blank=True, default=""
     )
     answered_sequence = models.BigIntegerField(null=True, blank=True)
-    due_at = models.DateTimeField(_("due"), null=True, blank=True)
-    asked_at = models.DateTimeField(_("asked"), db_default=Now())
-    answered_at = models.DateTimeField(_("answered"), null=True, blank=True)
+    due_at = MomentField(_("due"), null=True, blank=True)
+    asked_at = MomentField(_("asked"), db_default=Now())
+    answered_at = MomentField(_("answered"), null=True, blank=True)
 
     class Meta:
         verbose_name = _("question")
@@ -218,7 +219,7 @@ class JournalEvent(models.Model):
     actor = models.CharField(_("actor"), max_length=255, blank=True, default="")
     events = models.BinaryField(_("events"))
     digest = models.BinaryField(_("digest"), max_length=32)
-    recorded_at = models.DateTimeField(_("recorded"), db_default=Now())
+    recorded_at = MomentField(_("recorded"), db_default=Now())
 
     class Meta:
         verbose_name = _("journal entry")

@@ -7,6 +7,8 @@ from django.db.models.functions import Now
 from django.utils.translation import gettext_lazy as _
 from uuid_utils.compat import uuid7
 
+from stateknot.models.moments import MomentField
+
 
 class GraphRevision(models.Model):
     """An immutable compiled definition, named by its digest."""
@@ -27,7 +29,7 @@ class GraphRevision(models.Model):
     state = models.CharField(
         _("state"), max_length=8, choices=State.choices, default=State.ACTIVE
     )
-    first_seen_at = models.DateTimeField(_("first seen"), db_default=Now())
+    first_seen_at = MomentField(_("first seen"), db_default=Now())
 
     class Meta:
         verbose_name = _("graph revision")

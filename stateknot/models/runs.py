@@ -17,6 +17,7 @@ from django.db.models.functions import Now
 from django.utils.translation import gettext_lazy as _
 
 from stateknot.kernel.vocabulary import HOLDING_STATUSES, RunStatus
+from stateknot.models.moments import MomentField
 from stateknot.models.querysets import RunQuerySet
 
 HOLDING = [str(status) for status in HOLDING_STATUSES]
@@ -36,7 +37,7 @@ class Thread(models.Model):
         related_name="current_of",
         verbose_name=_("current run"),
     )
-    created_at = models.DateTimeField(_("created"), db_default=Now())
+    created_at = MomentField(_("created"), db_default=Now())
 
     class Meta:
         verbose_name = _("thread")
@@ -89,9 +90,9 @@ class Run(models.Model):
     lost_claims = models.IntegerField(_("workers lost in a row"), default=0)
     lost_head_id = models.UUIDField(null=True, blank=True, editable=False)
     holder = models.CharField(_("holder"), max_length=200, blank=True, default="")
-    lease_expires_at = models.DateTimeField(_("lease until"), null=True, blank=True)
-    wake_at = models.DateTimeField(_("due"), null=True, blank=True)
-    woken_at = models.DateTimeField(_("last woken"), null=True, blank=True)
+    lease_expires_at = MomentField(_("lease until"), null=True, blank=True)
+    wake_at = MomentField(_("due"), null=True, blank=True)
+    woken_at = MomentField(_("last woken"), null=True, blank=True)
     next_journal = models.BigIntegerField(_("journal rows"), default=0)
     event_count = models.BigIntegerField(_("events"), default=0)
     priority = models.IntegerField(_("priority"), default=0)
@@ -116,9 +117,9 @@ class Run(models.Model):
         related_name="child_runs",
         verbose_name=_("parent run"),
     )
-    created_at = models.DateTimeField(_("created"), db_default=Now())
-    started_at = models.DateTimeField(_("started"), null=True, blank=True)
-    ended_at = models.DateTimeField(_("ended"), null=True, blank=True)
+    created_at = MomentField(_("created"), db_default=Now())
+    started_at = MomentField(_("started"), null=True, blank=True)
+    ended_at = MomentField(_("ended"), null=True, blank=True)
 
     objects = RunQuerySet.as_manager()
 

@@ -11,6 +11,7 @@ from django.utils.translation import gettext_lazy as _
 from uuid_utils.compat import uuid7
 
 from stateknot.kernel.limits import MAXIMUM_SCHEDULE_NAME
+from stateknot.models.moments import MomentField
 
 
 class Schedule(models.Model):
@@ -50,9 +51,9 @@ class Schedule(models.Model):
     )
     is_enabled = models.BooleanField(_("enabled"), default=True)
     declared = models.TextField(default="", blank=True, editable=False)
-    next_tick_at = models.DateTimeField(_("next tick"), null=True, blank=True)
-    held_tick_at = models.DateTimeField(_("held tick"), null=True, blank=True)
-    last_tick_at = models.DateTimeField(_("last tick"), null=True, blank=True)
+    next_tick_at = MomentField(_("next tick"), null=True, blank=True)
+    held_tick_at = MomentField(_("held tick"), null=True, blank=True)
+    last_tick_at = MomentField(_("last tick"), null=True, blank=True)
     last_run = models.ForeignKey(
         "stateknot.Run",
         models.SET_NULL,
@@ -65,7 +66,7 @@ class Schedule(models.Model):
     skipped_count = models.BigIntegerField(_("skipped"), default=0)
     failed_count = models.BigIntegerField(_("not started"), default=0)
     last_error = models.TextField(_("last error"), default="", blank=True)
-    created_at = models.DateTimeField(_("created"), db_default=Now())
+    created_at = MomentField(_("created"), db_default=Now())
 
     class Meta:
         verbose_name = _("schedule")
