@@ -35,7 +35,7 @@ from stateknot.runtime.child_stops import (
 )
 from stateknot.runtime.config import own_frame
 from stateknot.runtime.execution import ChildRun, GraphExecution, execution_of
-from stateknot.runtime.position import load_position
+from stateknot.runtime.position import fresh_position, load_position
 from stateknot.runtime.told_runs import ToldRuns
 
 if TYPE_CHECKING:
@@ -47,8 +47,10 @@ if TYPE_CHECKING:
     from stateknot.runtime.config import RunConfig
     from stateknot.runtime.drive import DriveEnd
     from stateknot.runtime.graph import CompiledGraph
+    from stateknot.runtime.position import Position
 
-DriveChild = Callable[["CompiledGraph", "Store", "RunRecord", Fence], "DriveEnd"]
+DriveChild = Callable[..., "DriveEnd"]
+"""`drive_claimed`, which a drive is given since it cannot import who makes it."""
 
 
 current_children: contextvars.ContextVar[Children | None] = contextvars.ContextVar(
@@ -110,15 +112,16 @@ class Children:
             if carry:
                 codec = child.blueprint.fold.codec
                 state = carried_state(self.store, self.run, self.node_id, codec, state)
-            run, fence = self._admit(child, state)
+            run, fence, position = self._admit(child, state)
         else:
             require_same_graph(run, child.graph_id)
             if run.status is RunStatus.COMPLETED:
                 return self._remembered(child, run)
             child = self._pinned(child, run)
             run, fence = self._take_up(child, run)
+            position = None
         self._note("subgraph.started", run)
-        execution = self._driven(child, run, fence)
+        execution = self._driven(child, run, fence, position)
         self._note("subgraph.completed", run)
         return execution
 
@@ -178,7 +181,9 @@ class Children:
     def _check_depth(self, child: CompiledGraph) -> None:
         child.config.policy.require_depth(child.config.frames)
 
-    def _admit(self, child: CompiledGraph, state: Any) -> tuple[RunRecord, Fence]:
+    def _admit(
+        self, child: CompiledGraph, state: Any
+    ) -> tuple[RunRecord, Fence, Position | None]:
         admission = draft_admission(
             child.blueprint,
             child.definition,
@@ -193,9 +198,9 @@ class Children:
         with self.store.atomic():
             self.hold()
             run = self.store.admit(admission, holder)
-        codec = child.blueprint.fold.codec
-        self._given[run.id] = codec.load(admission.delta.changes)
-        return run, Fence(run_id=run.id, epoch=run.epoch, holder=holder)
+        position = fresh_position(child.blueprint, run, admission)
+        self._given[run.id] = position.state
+        return run, Fence(run_id=run.id, epoch=run.epoch, holder=holder), position
 
     def _holder(self) -> str:
         return f"child-of-{self.run.id}-{self.config.clock.new_id()}"
@@ -239,9 +244,13 @@ class Children:
             raise ChildDeferred(left)
 
     def _driven(
-        self, child: CompiledGraph, run: RunRecord, fence: Fence
+        self,
+        child: CompiledGraph,
+        run: RunRecord,
+        fence: Fence,
+        position: Position | None,
     ) -> GraphExecution:
-        end = self.drive(child, self.store, run, fence)
+        end = self.drive(child, self.store, run, fence, position=position)
         waits = self._open_waits(end)
         execution = execution_of(
             run,

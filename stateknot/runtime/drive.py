@@ -86,17 +86,25 @@ class Drive:
         self.steps = 0
         self.budget = Budget(blueprint, config)
 
-    def run(self, run: RunRecord, quantum: Quantum | None = None) -> DriveEnd:
+    def run(
+        self,
+        run: RunRecord,
+        quantum: Quantum | None = None,
+        position: Position | None = None,
+    ) -> DriveEnd:
         """Drive `run` until it rests or the quantum is used.
 
+        `position` is where it stands, if that is known; otherwise it is read.
         Raises LeaseError when another holder took it: nothing more was written.
         """
         loop = LoopThread(self.store.thread_finished)
         steps = self._step_runner(loop)
         try:
-            position = self._load(run)
-            if isinstance(position, DriveEnd):
-                return position
+            if position is None:
+                loaded = self._load(run)
+                if isinstance(loaded, DriveEnd):
+                    return loaded
+                position = loaded
             waiting = self._wait_for_timers(position)
             if waiting is not None:
                 return waiting

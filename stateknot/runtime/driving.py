@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from stateknot.kernel.store import Store
     from stateknot.runtime.budget import Quantum
     from stateknot.runtime.graph import CompiledGraph
+    from stateknot.runtime.position import Position
 
 
 def drive_claimed(
@@ -30,9 +31,11 @@ def drive_claimed(
     *,
     log: EventLog | None = None,
     quantum: Quantum | None = None,
+    position: Position | None = None,
 ) -> DriveEnd:
     """Drive `run` under `fence` until it rests or the quantum is used.
 
+    `position` is where it stands, for a caller that knows; otherwise it is read.
     Raises LeaseError when another holder took it. Whatever else is raised (a store that
     fails, an interrupted process), the lease is given back first.
     """
@@ -46,7 +49,7 @@ def drive_claimed(
     drive = Drive(graph.blueprint, config, store, fence, committer, drive_claimed)
     try:
         with Heartbeat(store, fence, drive.lost):
-            end = drive.run(run, quantum)
+            end = drive.run(run, quantum, position)
     except BaseException:
         committer.close()
         release(store, fence)

@@ -33,6 +33,7 @@ from stateknot.runtime.execution import GraphExecution, execution_of
 from stateknot.runtime.identity import current_owner
 from stateknot.runtime.loop_thread import require_no_loop
 from stateknot.runtime.memory import MemoryCheckpointer
+from stateknot.runtime.position import fresh_position
 from stateknot.runtime.thread_api import ThreadApi
 
 if TYPE_CHECKING:
@@ -46,6 +47,7 @@ if TYPE_CHECKING:
     from stateknot.kernel.records import RunRecord
     from stateknot.kernel.store import Store
     from stateknot.runtime.drive import DriveEnd
+    from stateknot.runtime.position import Position
 
 
 class GraphBuilder(BlueprintBuilder):
@@ -237,7 +239,8 @@ class CompiledGraph(ThreadApi):
         with store.atomic():
             run = store.admit(admission, holder)
         fence = Fence(run_id=run.id, epoch=run.epoch, holder=holder)
-        return self._drive(store, run, fence, EventLog(self.config.sinks))
+        position = fresh_position(self.blueprint, run, admission)
+        return self._drive(store, run, fence, EventLog(self.config.sinks), position)
 
     def _holder(self) -> str:
         return f"caller-{self.config.clock.new_id()}"
@@ -248,10 +251,15 @@ class CompiledGraph(ThreadApi):
         store.check_placement()
 
     def _drive(
-        self, store: Store, run: RunRecord, fence: Fence, log: EventLog
+        self,
+        store: Store,
+        run: RunRecord,
+        fence: Fence,
+        log: EventLog,
+        position: Position | None = None,
     ) -> GraphExecution:
         try:
-            end = drive_claimed(self, store, run, fence, log=log)
+            end = drive_claimed(self, store, run, fence, log=log, position=position)
         except ChildOfOtherCode as stop:
             raise stop.refusal from None
         execution = self._execution(end, run)

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from stateknot.errors import CheckpointError
+from stateknot.kernel.records import JoinState
 from stateknot.kernel.routing import with_ids
 from stateknot.kernel.vocabulary import AttemptStatus, WaitKind, WaitStatus
 
@@ -20,11 +21,11 @@ if TYPE_CHECKING:
     from stateknot.kernel.records import (
         Activation,
         AttemptRecord,
-        JoinState,
         RunRecord,
         WaitRecord,
     )
     from stateknot.kernel.store import Store
+    from stateknot.kernel.writes import Admission
 
 
 @dataclass(slots=True, kw_only=True)
@@ -92,6 +93,26 @@ class Position:
                 if public_id in by_public_id:
                     gate = by_public_id[public_id]
                     self.waits.setdefault(activation.id, []).append(gate)
+
+
+def fresh_position(
+    blueprint: Blueprint, run: RunRecord, admission: Admission
+) -> Position:
+    """Where a run stands that this process admitted and claimed in one transaction.
+
+    Nothing is read: nobody can have written behind it, and its lineage is new.
+    """
+    return Position(
+        run=run,
+        head_id=admission.checkpoint_id,
+        sequence=run.sequence,
+        lineage=run.lineage,
+        step=0,
+        steps=0,
+        state=blueprint.fold.codec.load(admission.delta.changes),
+        pending=admission.pending,
+        joins=JoinState(),
+    )
 
 
 def load_position(store: Store, blueprint: Blueprint, run: RunRecord) -> Position:

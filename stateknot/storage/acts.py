@@ -271,11 +271,11 @@ class StoreActs(StoreReader):
 
     def fork(self, fork: ThreadFork) -> RunRecord:
         """See the port."""
-        run, digest = insert_fork(fork, self.using)
+        run = insert_fork(fork, self.using)
         add_waits(run, fork.waits, self.using)
         rows = [attempt_row(str(run.id), attempt) for attempt in fork.attempts]
         NodeAttempt.objects.using(self.using).bulk_create(rows)
-        return run_record(run, fork.admission.thread_id, digest)
+        return run_record(run, fork.admission.thread_id, fork.admission.digest)
 
     def _save(self, run: Run, *fields: str) -> None:
         run.save(using=self.using, update_fields=fields)

@@ -6,6 +6,7 @@ gets ThreadBusyError, and nothing of it is stored.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 from uuid import UUID
 
@@ -20,23 +21,25 @@ from stateknot.kernel.writes import CheckpointDraft
 from stateknot.models import Checkpoint, Run, Thread, Wait
 from stateknot.models.runs import HOLDING
 from stateknot.storage.boundary import checkpoint_row, load_tip
-from stateknot.storage.journal import append_journal
+from stateknot.storage.journal import journal_row
 from stateknot.storage.revisions import store_revision
 from stateknot.storage.rows import STANDING_WAITS, join_namespace
 
 if TYPE_CHECKING:
     from stateknot.kernel.writes import Admission, ThreadFork
+    from stateknot.storage.boundary import Tip
 
 
-def insert_run(admission: Admission, using: str) -> tuple[Run, str]:
-    """Store an admitted run and its input record; gives the row and its digest.
+def insert_run(admission: Admission, using: str) -> tuple[Run, Tip]:
+    """Store an admitted run and its input record; gives the row and the tip behind it.
 
     The input record begins a lineage and names the previous head as its parent.
     Transaction: the caller's. Raises ThreadBusyError, RunError for a bad thread id.
     """
-    thread = _thread(admission, using)
-    previous = _previous(thread, admission, using)
-    sequence = _next_sequence(thread, admission, using)
+    thread, is_new = _thread(admission, using)
+    # Nobody else sees a thread that this transaction makes.
+    previous = None if is_new else _previous(thread, admission, using)
+    sequence = 0 if is_new else _next_sequence(thread, admission, using)
     draft = CheckpointDraft(
         id=admission.checkpoint_id,
         sequence=sequence,
@@ -52,23 +55,25 @@ def insert_run(admission: Admission, using: str) -> tuple[Run, str]:
     return _insert(admission, draft, thread, RunStatus.PENDING, events, using)
 
 
-def insert_fork(fork: ThreadFork, using: str) -> tuple[Run, str]:
+def insert_fork(fork: ThreadFork, using: str) -> Run:
     """Store a run that stands at a copied checkpoint until somebody resumes it."""
-    thread = _thread(fork.admission, using)
+    thread, _ = _thread(fork.admission, using)
     idle = RunStatus.INTERRUPTED if fork.checkpoint.pending else RunStatus.COMPLETED
     events = fork.admission.events
-    return _insert(fork.admission, fork.checkpoint, thread, idle, events, using)
+    run, _ = _insert(fork.admission, fork.checkpoint, thread, idle, events, using)
+    return run
 
 
-def _thread(admission: Admission, using: str) -> Thread:
+def _thread(admission: Admission, using: str) -> tuple[Thread, bool]:
+    """The thread of a run, and whether this transaction made it."""
     key = admission.thread_id
     require_key(key, "thread id")
-    thread, _ = Thread.objects.using(using).get_or_create(
+    thread, is_new = Thread.objects.using(using).get_or_create(
         key=key, defaults={"id": uuid7(), "graph_id": admission.graph_id}
     )
     if not admission.namespace:
         require_same_graph(key, thread.graph_id, admission.graph_id)
-    return thread
+    return thread, is_new
 
 
 def _previous(thread: Thread, admission: Admission, using: str) -> Run | None:
@@ -115,7 +120,7 @@ def _insert(
     status: RunStatus,
     events: tuple[Event, ...],
     using: str,
-) -> tuple[Run, str]:
+) -> tuple[Run, Tip]:
     run = Run(
         id=UUID(admission.run_id),
         thread=thread,
@@ -140,17 +145,21 @@ def _insert(
         root_run_id=UUID(admission.root_run_id or admission.run_id),
         parent_run_id=admission.parent_run_id,
     )
+    row, tip = checkpoint_row(draft, load_tip(run, draft.parent_id, using), run.id)
+    entry = None
+    if events:
+        entry = journal_row(
+            run.id, tip.journal, events, checkpoint_id=draft.id, actor=admission.actor
+        )
+        tip = replace(tip, journal=tip.journal.after(len(events), bytes(entry.digest)))
+    run.next_journal, run.event_count = tip.journal.number, tip.journal.events
     _save_holder(run, using)
-    tip = load_tip(run, draft.parent_id, using)
-    row, _ = checkpoint_row(draft, tip, run.id)
     row.save(using=using, force_insert=True)
-    append_journal(
-        run, events, using=using, checkpoint_id=draft.id, actor=admission.actor
-    )
-    run.save(using=using, update_fields=["next_journal", "event_count"])
+    if entry is not None:
+        entry.save(using=using, force_insert=True)
     if not admission.namespace:
         Thread.objects.using(using).filter(id=thread.id).update(current_run=run)
-    return run, admission.digest
+    return run, tip
 
 
 def _save_holder(run: Run, using: str) -> None:

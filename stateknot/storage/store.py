@@ -105,10 +105,11 @@ class DjangoCheckpointer(StoreActs):
 
     def admit(self, admission: Admission, holder: str | None = None) -> RunRecord:
         """See the port."""
-        run, digest = insert_run(admission, self.using)
+        run, tip = insert_run(admission, self.using)
         if holder is not None:
             self._take(run, holder)
-        return run_record(run, admission.thread_id, digest)
+            self._tips.keep(admission.run_id, tip)
+        return run_record(run, admission.thread_id, admission.digest)
 
     def claim(
         self, run_id: str, holder: str, *, supersede: bool = False

@@ -21,6 +21,7 @@ from stateknot import (
     RecursionPolicy,
     append,
 )
+from stateknot.errors import NodeFailedError
 from stateknot.storage import DjangoCheckpointer
 from tests.storage.hand_driver import HandDriver
 
@@ -64,6 +65,8 @@ def transactions(queries: list[dict[str, str]]) -> list[list[str]]:
     return found
 
 
+ADMISSION = 12
+"""Statements that admit and claim a run of a known revision on a new thread."""
 FOUR = ["BEGIN", "UPDATE", "INSERT", "INSERT", "INSERT", "COMMIT"]
 
 
@@ -91,11 +94,37 @@ def test_superstep_is_one_statement_and_so_its_own_transaction() -> None:
 
 
 @pytest.mark.django_db(transaction=True)
-def test_first_boundary_of_a_drive_reads_where_it_stands() -> None:
-    """Three reads more: the run under its fence, the head's places, the journal."""
+def test_run_begun_here_is_not_read_again() -> None:
+    """Behind its admission there is nothing but its boundaries."""
     graph = loop("tests.statements_first", 1)
+    graph.run(Log())
     with CaptureQueriesContext(connection) as captured:
         graph.run(Log())
+    admission, last = transactions(captured.captured_queries)
+    assert last == ["UPDATE"] + ["INSERT"] * 3
+    assert len(admission) == ADMISSION
+
+
+@pytest.mark.django_db(transaction=True)
+def test_first_boundary_of_a_drive_reads_where_it_stands() -> None:
+    """Three reads more: the run under its fence, the head's places, the journal."""
+    store = DjangoCheckpointer()
+    broken = [True]
+
+    def fails_once(log: Log) -> dict[str, Any]:
+        if broken.pop():
+            broken.append(False)
+            raise ValueError("once")
+        return {"count": 1}
+
+    builder = GraphBuilder("tests.statements_taken_up", state=Log)
+    builder.add_node("step", fails_once).add_edge(START, "step")
+    graph = builder.compile().with_checkpointer(store)
+    with pytest.raises(NodeFailedError):
+        graph.run_with_thread("t", Log())
+    elsewhere = graph.with_checkpointer(DjangoCheckpointer())
+    with CaptureQueriesContext(connection) as captured:
+        elsewhere.retry("t")
     last = transactions(captured.captured_queries)[-1]
     assert last == ["SELECT"] * 3 + ["UPDATE"] + ["INSERT"] * 3
 
