@@ -32,10 +32,15 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StateDelta:
-    """What a fold changed: whole new values, and items added to the end of lists."""
+    """What a fold changed: whole new values, and items added to the end of lists.
+
+    `drops` are fields that the state has no longer. Only a move to another revision has
+    some, and it is written by itself, so that `then` need not join them.
+    """
 
     changes: Mapping[str, JsonValue] = field(default_factory=dict)
     appends: Mapping[str, list[JsonValue]] = field(default_factory=dict)
+    drops: tuple[str, ...] = ()
 
     def apply(self, values: Mapping[str, JsonValue]) -> dict[str, JsonValue]:
         """`values` with this delta applied; neither is modified."""
@@ -43,7 +48,8 @@ class StateDelta:
             name: [*values.get(name, ()), *items]
             for name, items in self.appends.items()
         }
-        return {**values, **self.changes, **grown}
+        kept = {name: v for name, v in values.items() if name not in self.drops}
+        return {**kept, **self.changes, **grown}
 
     def then(self, later: StateDelta) -> StateDelta:
         """This delta and `later` as one, for boundaries that are not written."""

@@ -41,7 +41,8 @@ class MovePlan:
 
     `renamed` are nodes that are due or joined under their new names; `removed` and
     `added` compare the revisions; `forgotten_joins` lose what had arrived at them.
-    `changes` are the state's fields that the new model stores otherwise.
+    `changes` are the state's fields that the new model stores otherwise, `dropped`
+    those that it has no longer. `missing` are due nodes that need an alias.
     """
 
     run_id: str
@@ -53,6 +54,8 @@ class MovePlan:
     added: tuple[str, ...]
     forgotten_joins: tuple[str, ...]
     changes: Mapping[str, JsonValue]
+    dropped: tuple[str, ...]
+    missing: tuple[str, ...]
     problems: tuple[str, ...]
     base: CheckpointRecord
 
@@ -76,11 +79,12 @@ def plan_move(
     if base is None:
         raise CheckpointError(f"run {run.id} stands at {run.head_id}, which is missing")
     names = {**_moved_sources(origin, target), **(aliases or {})}
-    here = target.blueprint.nodes
+    here, codec = target.blueprint.nodes, target.blueprint.fold.codec
     due = [activation.node for activation in base.pending]
     renamed = {old: names[old] for old in origin.nodes if old in names}
     changes, state_problem = _changes(base, target, migrate)
-    problems = [*_refusals(run), *_missing(run, base, due, names, target)]
+    missing = tuple(n for n in dict.fromkeys(due) if names.get(n, n) not in here)
+    problems = [*_refusals(run, base), *_told_missing(run, missing, target)]
     problems += [
         f"alias {old!r} leads to {new!r}, which the revision has not"
         for old, new in (aliases or {}).items()
@@ -96,6 +100,8 @@ def plan_move(
         added=tuple(sorted(here.keys() - origin.nodes - set(renamed.values()))),
         forgotten_joins=_forgotten(base.joins, names, target),
         changes=changes,
+        dropped=tuple(sorted(base.values.keys() - set(codec.names))),
+        missing=missing,
         problems=(*problems, *state_problem),
         base=base,
     )
@@ -123,6 +129,7 @@ def draft_move(
         "to": plan.to_digest,
         "renamed": dict(plan.renamed),
         "fields": sorted(plan.changes),
+        "dropped": list(plan.dropped),
     }
     return Move(
         run_id=run.id,
@@ -151,27 +158,22 @@ def _moved_sources(origin: Origin, target: CompiledGraph) -> dict[str, str]:
     return found
 
 
-def _refusals(run: RunRecord) -> list[str]:
+def _refusals(run: RunRecord, base: CheckpointRecord) -> list[str]:
     if run.parent_run_id is not None:
         return [f"it is a child of run {run.parent_run_id}; move that one"]
+    if not base.pending:
+        return [f"nothing is due at checkpoint {base.id}: it has ended"]
     return []
 
 
-def _missing(
-    run: RunRecord,
-    base: CheckpointRecord,
-    due: list[str],
-    names: Mapping[str, str],
-    target: CompiledGraph,
+def _told_missing(
+    run: RunRecord, missing: tuple[str, ...], target: CompiledGraph
 ) -> list[str]:
-    if not base.pending:
-        return [f"nothing is due at checkpoint {base.id}: it has ended"]
     known = ", ".join(sorted(target.blueprint.nodes))
     return [
         f"node {node!r} is due on thread {run.thread_id!r} and is not in revision "
         f"{target.digest}, which has {known}; give an alias for it"
-        for node in dict.fromkeys(due)
-        if names.get(node, node) not in target.blueprint.nodes
+        for node in missing
     ]
 
 
@@ -213,13 +215,12 @@ def _draft(
     )
     joins = _renamed_joins(base.joins, names)
     is_same = [a.node for a in pending] == base.next_nodes and joins == base.joins
-    if is_same and not plan.changes:
+    if is_same and not plan.changes and not plan.dropped:
         return None
     sequence = store.last_sequence(run.thread_id, run.namespace) + 1
-    is_base = sequence == run.lineage
-    gone = [k for k in base.values if k not in target.blueprint.fold.codec.names]
-    kept = {k: v for k, v in base.values.items() if k not in gone}
-    changes = {**kept, **plan.changes} if is_base else dict(plan.changes)
+    delta = StateDelta(changes=dict(plan.changes), drops=plan.dropped)
+    if sequence == run.lineage:  # its base record, which holds every field
+        delta = StateDelta(changes=delta.apply(base.values))
     return CheckpointDraft(
         id=target.config.clock.new_id(),
         sequence=sequence,
@@ -227,7 +228,7 @@ def _draft(
         parent_id=base.id,
         step=base.step + 1,
         source=CheckpointSource.UPDATE,
-        delta=StateDelta(changes=changes),
+        delta=delta,
         pending=pending,
         joins=joins,
         metadata=_renamed_metadata(base.metadata, names),

@@ -9,10 +9,11 @@ A row holds what its superstep changed: `changes` has new values by field, `appe
 items added to the end of lists. For every other field the row says where it stands:
 `sets` has the sequence at which it was last written whole (the base of the lineage,
 when left out), `tails` the sequence of the first items appended since. Neither grows
-with the thread. Within a lineage sequences are consecutive, so a state needs the rows
-in `sets` and those between the smallest tail and itself: one query, whose cost follows
-the state and not the thread. A lineage's base row holds every field, so no lineage
-needs another.
+with the thread. A field that was dropped stands in `sets` at a row that has no value
+for it, so that nothing older is read of it. Within a lineage sequences are consecutive,
+so a state needs the rows in `sets` and those between the smallest tail and itself: one
+query, whose cost follows the state and not the thread. A lineage's base row holds every
+field, so no lineage needs another.
 """
 
 from __future__ import annotations
@@ -44,7 +45,7 @@ class Places:
     def moved(self, delta: StateDelta, sequence: int) -> Places:
         """The places behind a row at `sequence` that stores `delta`."""
         sets, tails = dict(self.sets), dict(self.tails)
-        for name in delta.changes:
+        for name in (*delta.changes, *delta.drops):
             sets[name] = sequence
             tails.pop(name, None)
         for name in delta.appends:

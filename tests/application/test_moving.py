@@ -6,13 +6,12 @@ Row ids are those of cases/field_reports.md.
 from __future__ import annotations
 
 import logging
-from typing import Annotated, Any
+from typing import Any
 
 import pytest
-from pydantic import BaseModel
 
 from project.examples import review
-from stateknot import START, GraphBuilder, Interrupt, NodeContext, append
+from stateknot import START, GraphBuilder
 from stateknot.errors import (
     NotFoundError,
     RevisionMismatchError,
@@ -28,51 +27,19 @@ from stateknot.selectors.revisions import list_revisions
 from stateknot.services import move_run, plan_move, resume_run, retry_run, start_run
 from stateknot.storage import DjangoCheckpointer
 from tests.application.desk import note, work
+from tests.application.lines import (
+    GRAPH,
+    State,
+    WithDefault,
+    WithRequired,
+    ask,
+    begun,
+    build,
+    fail,
+    log_of,
+)
 
 pytestmark = pytest.mark.django_db(transaction=True)
-GRAPH = "desk.move"
-
-
-class State(BaseModel):
-    log: Annotated[list[str], append] = []
-
-
-class WithDefault(State):
-    k: int = 0
-
-
-class WithRequired(State):
-    k: int
-
-
-def ask(_state: Any, ctx: NodeContext) -> Any:
-    if not ctx.has_resume:
-        return Interrupt("well?")
-    return {"log": [f"{ctx.node_id}={ctx.resume}"]}
-
-
-def fail(_state: Any) -> None:
-    raise ValueError("a bug")
-
-
-def build(*names: str, state: Any = State, **handlers: Any) -> Any:
-    """A line of nodes; those without a handler log their name."""
-    builder = GraphBuilder(GRAPH, state=state)
-    for name in names:
-        builder.add_node(name, handlers.get(name, note(name)))
-    return builder.add_sequence(START, *names).compile()
-
-
-def begun(graph: Any, thread_id: str = "t") -> Run:
-    """A run of `graph`, brought to rest."""
-    run = start_run(GRAPH, {}, thread_id=thread_id)
-    work()
-    assert get_run(run.id).revision.digest == graph.digest
-    return get_run(run.id)
-
-
-def log_of(thread_id: str = "t") -> list[str]:
-    return list(get_state(thread_id).values.log)
 
 
 def states() -> list[str]:

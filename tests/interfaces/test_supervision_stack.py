@@ -46,7 +46,13 @@ def test_stack_that_was_stopped_ends_cleanly(tmp_path: Path) -> None:
 
 def test_child_that_ends_by_itself_ends_the_stack(tmp_path: Path) -> None:
     pid_file, said = tmp_path / "pid", list[str]()
-    lives = f"import os; open({str(pid_file)!r}, 'w').write(str(os.getpid())); {LIVES}"
+    # The name appears only once all of the content is there.
+    whole = f"{pid_file}.new"
+    lives = (
+        f"import os; from pathlib import Path; Path({whole!r})"
+        f".write_text(str(os.getpid())); os.replace({whole!r}, {str(pid_file)!r}); "
+        f"{LIVES}"
+    )
     fails = (
         "import os, sys\n"
         f"while not os.path.exists({str(pid_file)!r}): pass\n"

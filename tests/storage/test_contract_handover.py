@@ -5,11 +5,13 @@ Scenarios are those of spec/composition.md, section 5; over both stores.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from stateknot.errors import LeaseError, StaleCheckpointError, ThreadBusyError
+from stateknot.kernel.fold import StateDelta
 from stateknot.kernel.records import Event
 from stateknot.kernel.usage import CLOSING
 from stateknot.kernel.vocabulary import CheckpointSource, RunStatus
@@ -130,6 +132,23 @@ def test_move_with_a_checkpoint_stands_on_it(idle: HandDriver) -> None:
     assert (head.id, head.values["mark"], head.next_nodes) == (draft.id, "y", ["b"])
     assert idle.store.find_checkpoint("t", idle.draft.id) == before
     assert idle.record().sequence == draft.sequence
+
+
+def test_move_takes_a_field_out_of_the_state(idle: HandDriver) -> None:
+    """VD-06: what stands in older rows is not read behind the move."""
+    before = idle.store.find_checkpoint("t", idle.draft.id)
+    draft = replace(
+        idle.next_draft(source=CheckpointSource.UPDATE, pending=pending("a")),
+        delta=StateDelta(drops=("mark",)),
+    )
+    with idle.store.atomic():
+        idle.store.move(move(idle, checkpoint=draft))
+    head = idle.store.find_checkpoint("t")
+    assert before is not None
+    assert head is not None
+    assert head.values == {k: v for k, v in before.values.items() if k != "mark"}
+    assert "mark" in before.values
+    assert idle.store.find_checkpoint("t", before.id) == before
 
 
 def test_move_of_a_driven_run_is_refused(store: Store) -> None:

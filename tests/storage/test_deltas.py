@@ -27,14 +27,18 @@ DELTAS = st.builds(
     StateDelta,
     changes=st.dictionaries(st.sampled_from(FIELDS), ITEMS, max_size=2),
     appends=st.dictionaries(st.sampled_from(FIELDS), ITEMS.filter(bool), max_size=2),
+    drops=st.sampled_from([(), (), ("log",), ("mark", "notes")]),
 ).map(lambda delta: without_overlap(delta))
 BASE = {"log": [0], "mark": [], "notes": [7]}
 
 
 def without_overlap(delta: StateDelta) -> StateDelta:
-    """A fold never both sets and appends one field."""
-    appends = {k: v for k, v in delta.appends.items() if k not in delta.changes}
-    return StateDelta(changes=delta.changes, appends=appends)
+    """A fold never both sets and appends one field, and a move only sets and drops."""
+    gone = delta.drops
+    changes = {k: v for k, v in delta.changes.items() if k not in gone}
+    taken = changes if not gone else FIELDS
+    appends = {k: v for k, v in delta.appends.items() if k not in taken}
+    return StateDelta(changes=changes, appends=appends, drops=gone)
 
 
 def segment(sequence: int, delta: StateDelta) -> Segment:
