@@ -52,7 +52,7 @@ def _open_sqlite() -> SessionDatabase:
 
 def _open_embedded_postgres() -> SessionDatabase:
     folder = Path(tempfile.mkdtemp(prefix="stateknot-pg-"))
-    server = _start_server(folder / "data")
+    server = start_server(folder / "data")
     _relax_durability(server.get_uri())
 
     def close() -> None:
@@ -62,7 +62,7 @@ def _open_embedded_postgres() -> SessionDatabase:
     return SessionDatabase(url=server.get_uri(), close=close)
 
 
-def _start_server(data: Path) -> Any:
+def start_server(data: Path) -> Any:
     with warnings.catch_warnings():
         # Its import warns of an unset XDG_RUNTIME_DIR, which the server does without.
         warnings.simplefilter("ignore")

@@ -6,7 +6,9 @@ rows; read `test_worker_processes.py` next.
 
 from __future__ import annotations
 
+import os
 import re
+import signal
 import subprocess
 import sys
 import time
@@ -102,6 +104,11 @@ class ManageProcess:
             below = psutil.Process(self.pid).children(recursive=True)
             self._seen.update(process.pid for process in below)
         return {pid for pid in self._seen if is_alive(pid)}
+
+    def kill_all(self) -> None:
+        """End it as a lost machine does: every process at once, without a word."""
+        for pid in (self.pid, *self.survivors()):
+            os.kill(pid, signal.SIGKILL)
 
     def wait_for_no_survivor(self) -> None:
         """Wait until every process seen below the command is gone."""

@@ -15,10 +15,11 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from stateknot import registry
-from stateknot.models import Checkpoint, JournalEvent, NodeAttempt, Run
+from stateknot.models import Checkpoint, NodeAttempt, Run
 from stateknot.selectors import get_run, get_state_history, get_timeline
 from stateknot.services import start_run
 from tests.acceptance.crash_site.held_nodes import FAN, LINE, build_fan, build_line
+from tests.acceptance.matrix_site.evidence import check_history
 from tests.acceptance.processes import ManageProcess, wait_until
 
 if TYPE_CHECKING:
@@ -66,25 +67,9 @@ def lines(folder: Path, name: str) -> list[int]:
     return [int(line) for line in path.read_text().split()] if path.exists() else []
 
 
-def kill_all(worker: ManageProcess) -> None:
-    """End a worker as a lost machine does: every process at once, without a word."""
-    for pid in (worker.pid, *worker.survivors()):
-        os.kill(pid, signal.SIGKILL)
-
-
 def wait_for_end(run: Run) -> Run:
     wait_until(lambda: get_run(run.id).is_terminal, "the end of the run")
     return get_run(run.id)
-
-
-def assert_one_history(run: Run) -> None:
-    """No boundary is missing or double, and the journal has no gap."""
-    rows = list(Checkpoint.objects.filter(thread=run.thread).order_by("sequence"))
-    assert [row.sequence for row in rows] == list(range(len(rows)))
-    assert {row.lineage for row in rows} == {0}
-    assert [row.parent_id for row in rows] == [None, *(row.id for row in rows[:-1])]
-    numbers = JournalEvent.objects.filter(run=run).order_by("number")
-    assert [row.number for row in numbers] == list(range(len(numbers)))
 
 
 def test_killed_worker_in_the_middle_of_a_node_loses_nothing(
@@ -93,7 +78,7 @@ def test_killed_worker_in_the_middle_of_a_node_loses_nothing(
     run = start(LINE)
     with new_worker("first") as first:
         wait_until(lambda: lines(tmp_path, "held"), "the node")
-        kill_all(first)
+        first.kill_all()
     assert get_run(run.id).status == "running"
     (tmp_path / "go").touch()
     with new_worker("second"):
@@ -102,7 +87,7 @@ def test_killed_worker_in_the_middle_of_a_node_loses_nothing(
     newest = get_state_history(run.thread.key)[0]
     assert newest.values.log == ["before", "hold", "after"]
     assert [len(lines(tmp_path, n)) for n in ("before", "held", "after")] == [1, 2, 1]
-    assert_one_history(run)
+    check_history(run)
     kinds = [event.kind for row in get_timeline(run.id) for event in row.events]
     assert kinds.count("lease.expired") == 1
 
@@ -117,7 +102,7 @@ def test_finished_sibling_of_a_killed_node_is_not_run_again(
             run=run, node_id="quick", result__isnull=False
         )
         wait_until(lambda: kept.exists() and lines(tmp_path, "held"), "the result")
-        kill_all(first)
+        first.kill_all()
     (tmp_path / "go").touch()
     with new_worker("second"):
         run = wait_for_end(run)
@@ -126,7 +111,7 @@ def test_finished_sibling_of_a_killed_node_is_not_run_again(
     assert newest.values.log == ["hold", "quick", "after"]
     assert len(lines(tmp_path, "quick")) == 1
     assert len(lines(tmp_path, "held")) == 2
-    assert_one_history(run)
+    check_history(run)
 
 
 def test_frozen_worker_that_wakes_up_again_writes_nothing(
@@ -147,4 +132,4 @@ def test_frozen_worker_that_wakes_up_again_writes_nothing(
     assert list(Checkpoint.objects.values_list("id", "digest")) == before
     assert lines(tmp_path, "held")[1] != frozen
     assert get_run(run.id).head_id == run.head_id
-    assert_one_history(run)
+    check_history(run)
