@@ -93,6 +93,25 @@ class InvalidTargetError(RoutingError, GraphError):
     kind, owner = "Graph", "Graph"
 
 
+class OutcomeUnknownError(RunError):
+    """Told of an at-most-once node that was lost or timed out while it ran.
+
+    It may have acted, so it is not run again by itself. Look at what it was to do; then
+    mark it as done with an update made as that node, or retry with `rerun_unknown`.
+    """
+
+    code = "node.outcome_unknown"
+
+    def __init__(self, node_id: str, reason: str = "") -> None:
+        what = reason or "its process was lost while it ran"
+        super().__init__(
+            f"nobody can tell whether node {node_id!r} acted: {what}. Find out; then "
+            f"mark it as done (update_state with as_node={node_id!r}), or run it once "
+            "more on purpose (retry with rerun_unknown=True)"
+        )
+        self.node_id = node_id
+
+
 class JoinUnsatisfiedError(NodeFailedError):
     """Raised when a run has nothing left to do but a join that can never fire."""
 

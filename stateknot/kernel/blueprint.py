@@ -30,7 +30,9 @@ class NodeSpec:
 
     `destinations` are declared goto targets; a node with them is command-routing and
     has no edges. `timeout_seconds` bounds each attempt. `on_error(state, ctx, error)`
-    may give a result in place of a failure.
+    may give a result in place of a failure. A `transactional` handler runs inside the
+    transaction that stores its result; an `at_most_once` one is never run again by
+    itself.
     """
 
     id: str
@@ -46,6 +48,13 @@ class NodeSpec:
     on_error: Callable[[Any, Any, Exception], Any] | None = None
     source: NodeSource | None = None
     wait_to: tuple[str, ...] = ()
+    transactional: bool = False
+    at_most_once: bool = False
+
+    @property
+    def runs_once(self) -> bool:
+        """Whether a finished result must never be thrown away."""
+        return self.transactional or self.at_most_once
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

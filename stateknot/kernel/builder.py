@@ -103,12 +103,19 @@ class BlueprintBuilder(Exported):
         metadata: Mapping[str, Any] | None = None,
         on_error: Callable[[Any, Any, Exception], Any] | None = None,
         wait_to: Sequence[str] = (),
+        transactional: bool = False,
+        at_most_once: bool = False,
     ) -> Self:
         """Add a node. `timeout` (seconds or timedelta) bounds each attempt.
 
         `on_error(state, ctx, error)` is called once the retries are used up; what it
         returns is the node's result. With `wait_to` a question or a timer completes the
         node: it is not run again, and those nodes go on with the answer.
+
+        A `transactional` (sync) handler runs inside the transaction that stores its
+        result, on the engine's database: what it writes there and its result commit or
+        vanish together. An `at_most_once` node is begun in a commit of its own and
+        never run again by itself, whatever becomes of it.
         """
         spec = NodeSpec(
             id=node_id,
@@ -123,6 +130,8 @@ class BlueprintBuilder(Exported):
             metadata=dict(metadata or {}),
             on_error=on_error,
             wait_to=tuple(label_text(target) for target in wait_to),
+            transactional=transactional,
+            at_most_once=at_most_once,
         )
         self._draft.nodes.append(spec)
         return self

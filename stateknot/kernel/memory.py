@@ -40,6 +40,7 @@ if TYPE_CHECKING:
         AttemptRecord,
         CheckpointRecord,
         Event,
+        Recorded,
     )
     from stateknot.kernel.vocabulary import JsonValue
     from stateknot.kernel.writes import (
@@ -117,7 +118,7 @@ class MemoryStore(MemoryReader):
             thread = self._threads[run.record.thread_id]
             thread.append(run.record.id, boundary.checkpoint, self.now())
             run.record_attempts(boundary.attempts)
-            run.fold_attempts(boundary.folded_attempts)
+            run.fold_attempts(boundary.folded_attempts, self.now())
             thread.add_waits(run.record, boundary.waits, self.now())
             thread.set_waits(boundary.delivered_waits, WaitStatus.DELIVERED)
             thread.set_waits(boundary.closed_waits, WaitStatus.CLOSED)
@@ -131,6 +132,23 @@ class MemoryStore(MemoryReader):
         run = self._held(fence)
         run.record_attempts(attempts)
         run.note(tuple(events), self.now())
+
+    @contextmanager
+    def beside(self) -> Iterator[Callable[[], None]]:
+        """A transaction of the project's database, where there is one.
+
+        Gives what undoes it. A process without a database has nothing to undo.
+        """
+        yield lambda: None
+
+    def record_with(self, fence: Fence, work: Callable[[], Recorded | None]) -> None:
+        """See the port. Nobody else writes while `work` runs, as on SQLite."""
+        with self.atomic(), self.beside() as undo:
+            recorded = work()
+            if recorded is None:
+                undo()
+                return
+            self.record_attempts(fence, recorded.attempts, recorded.events)
 
     def defer(self, fence: Fence, deferral: Deferral) -> None:
         """See the port."""
@@ -177,7 +195,7 @@ class MemoryStore(MemoryReader):
         if reopening.head_id is not None:
             thread.close_waits_of(run.record)
         thread.add_waits(run.record, reopening.waits, self.now())
-        run.fold_attempts(reopening.dropped_attempts)
+        run.fold_attempts(reopening.dropped_attempts, self.now())
         run.record_attempts(reopening.attempts)
         if thread.current.get(run.record.namespace) is not run:
             left = superseded(thread, run.record.namespace)
@@ -215,7 +233,7 @@ class MemoryStore(MemoryReader):
         thread = self._threads[run.record.thread_id]
         record = thread.append(None, change.checkpoint, self.now())
         thread.set_waits(change.closed_waits, WaitStatus.CLOSED)
-        run.fold_attempts(change.dropped_attempts)
+        run.fold_attempts(change.dropped_attempts, self.now())
         run.note(change.events, self.now(), record.id, change.actor)
         run.move_head(change.checkpoint)
         return record

@@ -243,16 +243,19 @@ class MemoryRun:
         return Fence(run_id=self.record.id, epoch=self.record.epoch, holder=holder)
 
     def record_attempts(self, attempts: Sequence[AttemptRecord]) -> None:
-        """Keep attempts, once each."""
+        """Keep attempts, once each; one that was begun ends once."""
         for attempt in attempts:
-            self.undo.put(
-                self.attempts, attempt.id, self.attempts.get(attempt.id, attempt)
-            )
+            known = self.attempts.get(attempt.id, attempt)
+            if attempt.closes and known.status is AttemptStatus.RUNNING:
+                known = attempt
+            self.undo.put(self.attempts, attempt.id, replace(known, closes=False))
 
-    def fold_attempts(self, attempt_ids: Sequence[str]) -> None:
-        """Mark pending results as folded, so that they are not used again."""
+    def fold_attempts(self, attempt_ids: Sequence[str], at: datetime) -> None:
+        """Use pending results up; a start that nobody ended is lost."""
         for attempt_id in attempt_ids:
             folded = replace(self.attempts[attempt_id], folded=True)
+            if folded.status is AttemptStatus.RUNNING:
+                folded = replace(folded, status=AttemptStatus.LOST, ended_at=at)
             self.undo.put(self.attempts, attempt_id, folded)
 
     def note(

@@ -122,7 +122,10 @@ class CheckpointRecord:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AttemptRecord:
-    """One try of an activation; `result` is kept only while no boundary folded it."""
+    """One try of an activation; `result` is kept only while no boundary folded it.
+
+    One that `closes` ends the row of its id, whose start was stored before.
+    """
 
     id: str
     activation_id: str
@@ -139,6 +142,15 @@ class AttemptRecord:
     worker: str = ""
     namespace: Namespace = ()
     folded: bool = False
+    closes: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Recorded:
+    """Attempts that are stored between boundaries, and what was told so far."""
+
+    attempts: tuple[AttemptRecord, ...]
+    events: tuple[Event, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

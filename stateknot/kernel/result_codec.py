@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 from pydantic import BaseModel
 
 from stateknot.errors import SerializationError, StateError
-from stateknot.kernel.commands import Overwrite, Send, Timer
+from stateknot.kernel.commands import Interrupt, Overwrite, Send, Timer
 from stateknot.kernel.likeness import is_alike
 from stateknot.kernel.outcome import Completed, Target, to_json_value
 from stateknot.kernel.profile import encode
@@ -44,6 +44,8 @@ def encode_result(
         data["output"] = outcome.output
     if outcome.timer is not None:
         data["timer"] = _encode_timer(outcome.timer)
+    if outcome.asks:
+        data["asks"] = [_encode_question(question) for question in outcome.asks]
     return data
 
 
@@ -58,6 +60,7 @@ def decode_result(
         route=data.get("route"),
         output=data.get("output", UNSET),
         timer=None if timer is None else _decode_timer(timer),
+        asks=tuple(_decode_question(item) for item in data.get("asks", ())),
         attempt_id=attempt_id,
     )
 
@@ -138,6 +141,32 @@ def _decode_timer(data: Mapping[str, Any]) -> Timer:
     if "seconds" in data:
         return Timer(timedelta(seconds=data["seconds"]))
     return Timer(datetime.fromisoformat(data["until"]))
+
+
+def _encode_question(question: Interrupt) -> JsonValue:
+    """A question that its node completed into; `read_result` made its parts JSON."""
+    data = {
+        name: getattr(question, name)
+        for name in ("payload", "schema", "key", "id", "node")
+    }
+    if question.expires_in is not None:
+        data["seconds"] = question.expires_in.total_seconds()
+    if question.default is not UNSET:
+        data["default"] = question.default
+    return data
+
+
+def _decode_question(data: Mapping[str, Any]) -> Interrupt:
+    seconds = data.get("seconds")
+    return Interrupt(
+        data["payload"],
+        schema=data["schema"],
+        key=data["key"],
+        id=data["id"],
+        expires_in=None if seconds is None else timedelta(seconds=seconds),
+        default=data.get("default", UNSET),
+        node=data["node"],
+    )
 
 
 def _encode_target(target: Target) -> JsonValue:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Protocol
 from stateknot.kernel.vocabulary import AttemptStatus
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
     from contextlib import AbstractContextManager
     from datetime import datetime
 
@@ -24,6 +24,7 @@ if TYPE_CHECKING:
         Fence,
         JournalRecord,
         Namespace,
+        Recorded,
         RunRecord,
         WaitRecord,
     )
@@ -168,7 +169,16 @@ class Store(Protocol):
     def record_attempts(
         self, fence: Fence, attempts: Sequence[AttemptRecord], events: Sequence[Event]
     ) -> None:
-        """Store attempts that ended between boundaries."""
+        """Store attempts that ended between boundaries, or begin."""
+        ...
+
+    def record_with(self, fence: Fence, work: Callable[[], Recorded | None]) -> None:
+        """Call `work` and store the attempts it gives, all in one transaction.
+
+        What `work` writes to the store's own database commits or vanishes with them;
+        when it gives None, everything is undone. The fence is checked behind `work`,
+        so that a heartbeat is not blocked while it runs.
+        """
         ...
 
     def defer(self, fence: Fence, deferral: Deferral) -> None:

@@ -93,7 +93,7 @@ def plan_superstep(
                 outcomes[deciding][0], error.cause, error.kind, error.place
             )
         else:
-            return _settle(outcomes, deciding, failure, folded, routes)
+            return _settle(blueprint, outcomes, deciding, failure, folded, routes)
 
 
 def find_deferred(outcomes: Outcomes) -> float | None:
@@ -145,6 +145,7 @@ def _describe(
 
 
 def _settle(
+    blueprint: Blueprint,
     outcomes: Outcomes,
     deciding: int,
     failure: NodeFailure | None,
@@ -156,8 +157,11 @@ def _settle(
     kept = [(a, o) for a, o in rest if isinstance(o, Completed)]
     if failure is not None:
         if failure.kind == "reducer":
-            # A result that cannot be folded is not kept: the node must run again.
-            kept = [(a, o) for a, o in kept if a is not outcomes[deciding][0]]
+            # A result that cannot be folded is not kept: the node must run again,
+            # unless it must not run twice; then a retry repeats the fold alone.
+            refused = outcomes[deciding][0]
+            if not blueprint.nodes[refused.node].runs_once:
+                kept = [(a, o) for a, o in kept if a is not refused]
     elif rest and isinstance(rest[0][1], Failed):
         failure = rest[0][1].failure
     return SuperstepPlan(

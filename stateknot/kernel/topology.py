@@ -62,6 +62,7 @@ def check_draft(draft: Draft) -> list[GraphError]:
         _routers,
         _waiting,
         _commands,
+        _once,
         _reliefs,
         _calls,
         _duplicates,
@@ -158,6 +159,39 @@ def _commands(draft: Draft) -> Iterator[GraphError]:
         for target in spec.destinations:
             if target != END and target not in draft.known:
                 yield _missing(target, f"a destination of {spec.id!r}", draft)
+
+
+def _once(draft: Draft) -> Iterator[GraphError]:
+    for spec in draft.nodes:
+        if spec.runs_once:
+            yield from (ValidationError(text) for text in _once_texts(spec))
+
+
+def _once_texts(spec: NodeSpec) -> Iterator[str]:
+    """What does not go together on a node that must not run twice."""
+    kind = "transactional" if spec.transactional else "at-most-once"
+    if spec.transactional and spec.at_most_once:
+        yield (
+            f"node {spec.id!r} is transactional and at-most-once; keep transactional "
+            "for what it writes to the engine's database, at_most_once for others"
+        )
+    if spec.transactional and (
+        spec.is_async or is_async(spec.on_error or spec.handler)
+    ):
+        yield (
+            f"node {spec.id!r} is transactional and async; a transaction belongs to "
+            "one thread's connection, so make the handler a plain function"
+        )
+    if isinstance(getattr(spec.handler, "kind", None), str):
+        yield (
+            f"node {spec.id!r} runs a graph and is {kind}; let nodes of that graph be "
+            f"{kind}"
+        )
+    if spec.at_most_once and (spec.retry is not None or spec.on_error is not None):
+        yield (
+            f"node {spec.id!r} is at-most-once and has a retry policy or an error "
+            "handler; it is never run again by itself, so catch what it can mend itself"
+        )
 
 
 def _calls(draft: Draft) -> Iterator[GraphError]:

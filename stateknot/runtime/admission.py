@@ -8,6 +8,7 @@ worker do, with the fence that a claim gave.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from stateknot.errors import (
@@ -19,6 +20,7 @@ from stateknot.errors import (
     ValidationError,
 )
 from stateknot.kernel.commands import Command, ResumeTarget
+from stateknot.kernel.once import droppable
 from stateknot.kernel.outcome import to_json_value
 from stateknot.kernel.records import Activation, Event, WaitRecord
 from stateknot.kernel.routing import with_ids
@@ -34,7 +36,7 @@ from stateknot.kernel.vocabulary import (
 from stateknot.kernel.writes import Admission, Reopening
 from stateknot.runtime.answers import check_answer
 from stateknot.runtime.branching import Branch, carry_over
-from stateknot.runtime.child_records import fire_children
+from stateknot.runtime.child_records import free_children
 from stateknot.runtime.execution import open_questions
 from stateknot.runtime.forking import fork_children
 
@@ -180,17 +182,59 @@ def reopen(
     step_limit: int | None = None,
     is_forced: bool = False,
     reuse_results: bool = True,
+    rerun_unknown: bool = False,
     actor: str = "",
 ) -> RunRecord:
     """Make a run pending again, with the answers that `command` brings.
 
     `is_forced` runs it now although it waits for a timer or a retry. Without
-    `reuse_results` siblings that finished run again as well.
+    `reuse_results` siblings that finished run again as well, and with `rerun_unknown`
+    at-most-once nodes that were lost: what is thrown away `droppable` says.
     Transaction: the caller's. Raises ResumeError when nothing is pending, when an
     answer fits no open question, or when it does not fit the question's schema;
     StaleCheckpointError when the run went on since; RevisionMismatchError when the
     graph here is not the run's.
     """
+    _require_reopenable(standing, digest)
+    run, record = standing.run, standing.record
+    answers = pair_answers(store, standing, command)
+    branch = standing.branch
+    if not is_forced and not answers and branch is None:
+        _require_due(store, run)
+    waits = branch.waits if branch else ()
+    values = _handed_values(standing, command, config) if not answers else ()
+    drops = partial(
+        droppable,
+        reuse_results=reuse_results,
+        is_forced=is_forced,
+        rerun_unknown=rerun_unknown,
+    )
+    carried = branch.attempts if branch else ()
+    dropped = {attempt.id for attempt in drops(carried)}
+    reopening = Reopening(
+        run_id=run.id,
+        expected_head=run.head_id,
+        head_id=record.id if branch else None,
+        lineage=branch.lineage if branch else None,
+        step_limit=step_limit,
+        fires_timers=is_forced and run.status is RunStatus.WAITING,
+        actor=actor,
+        waits=(*waits, *values),
+        attempts=tuple(a for a in carried if a.id not in dropped),
+        dropped_attempts=tuple(a.id for a in drops(store.list_results(run))),
+        events=(Event(kind="run.reopened", data={"checkpoint": record.id}),),
+    )
+    reopened = store.reopen(reopening)
+    if branch is not None:
+        fork_children(store, record, reopened, config.clock.new_id)
+    if is_forced:
+        free_children(store, record, drops, actor)
+    for wait, value in answers:
+        store.answer(wait.id, value, actor=actor)
+    return reopened
+
+
+def _require_reopenable(standing: Standing, digest: str | None) -> None:
     run, record = standing.run, standing.record
     if not record.pending and not _is_emptied_by_hand(standing):
         raise ResumeError(
@@ -201,37 +245,6 @@ def reopen(
         raise ResumeError(f"run {run.id} was cancelled; start a new run")
     if digest is not None and digest != run.digest:
         raise RevisionMismatchError(run.digest, digest, run.graph_id)
-    answers = pair_answers(store, standing, command)
-    branch = standing.branch
-    if not is_forced and not answers and branch is None:
-        _require_due(store, run)
-    waits = branch.waits if branch else ()
-    values = _handed_values(standing, command, config) if not answers else ()
-    reopening = Reopening(
-        run_id=run.id,
-        expected_head=run.head_id,
-        head_id=record.id if branch else None,
-        lineage=branch.lineage if branch else None,
-        step_limit=step_limit,
-        fires_timers=is_forced and run.status is RunStatus.WAITING,
-        actor=actor,
-        waits=(*waits, *values),
-        attempts=branch.attempts if branch and reuse_results else (),
-        dropped_attempts=() if reuse_results else _kept_results(store, run),
-        events=(Event(kind="run.reopened", data={"checkpoint": record.id}),),
-    )
-    reopened = store.reopen(reopening)
-    if branch is not None:
-        fork_children(store, record, reopened, config.clock.new_id)
-    if is_forced:
-        fire_children(store, record, actor)
-    for wait, value in answers:
-        store.answer(wait.id, value, actor=actor)
-    return reopened
-
-
-def _kept_results(store: Store, run: RunRecord) -> tuple[str, ...]:
-    return tuple(attempt.id for attempt in store.list_results(run))
 
 
 def _is_emptied_by_hand(standing: Standing) -> bool:

@@ -105,7 +105,7 @@ def draft_boundary(
             namespace=position.run.namespace,
         ),
         attempts=_attempts(plan.kept, result, fold),
-        folded=_folded(plan, result),
+        folded=_folded(plan, result, blueprint),
         waits=waits,
         closed=tuple(sorted(closed)),
         delivered=_delivered(plan, result, position),
@@ -175,12 +175,15 @@ def _attempts(
     return tuple(fresh)
 
 
-def _folded(plan: SuperstepPlan, result: StepResult) -> tuple[str, ...]:
+def _folded(
+    plan: SuperstepPlan, result: StepResult, blueprint: Blueprint
+) -> tuple[str, ...]:
     """Results that stand in the store and are now folded, or can never be."""
     flushed = {a.activation_id: a.id for a in result.attempts if a.id in result.flushed}
     kept = {activation.id for activation, _ in plan.kept}
     folded = []
-    for activation, outcome in (*plan.done, *_refused(plan, result)):
+    refused = _refused(plan, result, blueprint)
+    for activation, outcome in (*plan.done, *refused):
         stored = outcome.attempt_id or flushed.get(activation.id)
         if stored is not None and activation.id not in kept:
             folded.append(stored)
@@ -188,10 +191,15 @@ def _folded(plan: SuperstepPlan, result: StepResult) -> tuple[str, ...]:
 
 
 def _refused(
-    plan: SuperstepPlan, result: StepResult
+    plan: SuperstepPlan, result: StepResult, blueprint: Blueprint
 ) -> list[tuple[Activation, Completed]]:
-    """A result that its reducer refused: it is dropped, and its node runs again."""
+    """A result that its reducer refused: it is dropped, and its node runs again.
+
+    That of a node that must not run twice is kept, as the plan says.
+    """
     if plan.failure is None or plan.failure.kind != "reducer":
+        return []
+    if blueprint.nodes[plan.failure.node_id].runs_once:
         return []
     return [
         (activation, outcome)

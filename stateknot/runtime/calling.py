@@ -1,7 +1,8 @@
 """Calling a handler: sync in this thread, async on the loop, both within a timeout.
 
 A sync handler cannot be stopped. One that overruns its timeout is given up by the
-thread that waits for it; its own thread may go on, and what it returns is dropped.
+thread that waits for it; its own thread may go on, and what it returns is dropped. That
+of a transactional node is not given up (`call_here`).
 """
 
 from __future__ import annotations
@@ -9,6 +10,7 @@ from __future__ import annotations
 import asyncio
 import contextvars
 import threading
+import time
 from concurrent.futures import Future
 from concurrent.futures import TimeoutError as FutureTimeoutError
 from functools import partial
@@ -19,6 +21,7 @@ from stateknot.errors import NodeTimeoutError
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from stateknot.runtime.context import NodeContext
     from stateknot.runtime.loop_thread import LoopThread
 
 
@@ -45,6 +48,30 @@ def call(
         return variables.run(function, *arguments)
     in_context = partial(variables.run, function)
     return _call_in_thread(in_context, arguments, node_id, timeout, at_thread_end)
+
+
+def call_here(
+    function: Callable[..., Any],
+    arguments: tuple[Any, ...],
+    context: NodeContext,
+    *,
+    timeout: float | None,
+    variables: contextvars.Context,
+) -> Any:
+    """Call a sync `function` in this thread, on whose connection a transaction is open.
+
+    It cannot be given up before it returns, since the transaction is its own: past its
+    timeout `context` says that it is cancelled, and once it returns NodeTimeoutError is
+    raised, which undoes what it did.
+    """
+    if timeout is None:
+        return variables.run(function, *arguments)
+    last = time.monotonic() + timeout
+    context.end_at(last)
+    result = variables.run(function, *arguments)
+    if time.monotonic() > last:
+        raise NodeTimeoutError(context.node_id, timeout)
+    return result
 
 
 async def _bounded(

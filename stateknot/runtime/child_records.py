@@ -19,10 +19,15 @@ from stateknot.kernel.writes import Reopening
 from stateknot.runtime.execution import ChildRun
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
     from typing import Any
 
-    from stateknot.kernel.records import CheckpointRecord, Namespace, RunRecord
+    from stateknot.kernel.records import (
+        AttemptRecord,
+        CheckpointRecord,
+        Namespace,
+        RunRecord,
+    )
     from stateknot.kernel.state import StateCodec
     from stateknot.kernel.store import Store
 
@@ -96,19 +101,34 @@ def ended_runs(
     ]
 
 
-def fire_children(store: Store, record: CheckpointRecord, actor: str) -> None:
-    """Let the child runs that wait for a time wait no longer, and theirs.
+def free_children(
+    store: Store,
+    record: CheckpointRecord,
+    drops: Callable[[Iterable[AttemptRecord]], list[AttemptRecord]],
+    actor: str,
+) -> None:
+    """Let the child runs of `record` go on with a retry, and theirs.
 
-    Transaction: the caller's.
+    Those that wait for a time wait no longer; those that failed lose the results that
+    `drops` chooses. Transaction: the caller's.
     """
     for standing in children_at(store, record):
         child = standing.run
-        if child.status is not RunStatus.WAITING:
+        if child.status not in (RunStatus.WAITING, RunStatus.FAILED):
             continue
-        store.reopen(Reopening(run_id=child.id, fires_timers=True, actor=actor))
+        dropped = tuple(attempt.id for attempt in drops(store.list_results(child)))
+        if dropped or child.status is RunStatus.WAITING:
+            store.reopen(
+                Reopening(
+                    run_id=child.id,
+                    fires_timers=child.status is RunStatus.WAITING,
+                    dropped_attempts=dropped,
+                    actor=actor,
+                )
+            )
         head = store.find_checkpoint(child.thread_id, child.head_id, child.namespace)
         if head is not None:
-            fire_children(store, head, actor)
+            free_children(store, head, drops, actor)
 
 
 def _told_by(store: Store, record: CheckpointRecord) -> dict[str, str]:

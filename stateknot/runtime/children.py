@@ -66,6 +66,8 @@ class Children:
     `hold` renews the parent's lease and raises LeaseError when it was lost: only who
     holds the parent may make or take its children. `note` tells an event of the parent.
     Calls of an async handler come from threads that nobody else frees: `is_elsewhere`.
+    A node that must not run twice calls none (`is_refused`): a child that pauses runs
+    it again, and a child's boundaries inside its transaction would vanish with that.
     """
 
     store: Store
@@ -79,6 +81,7 @@ class Children:
     hold: Callable[[], None]
     note: Callable[..., None]
     is_elsewhere: bool
+    is_refused: bool = False
     told: ToldRuns = field(default_factory=ToldRuns)
     _calls: int = 0
     _given: dict[str, BaseModel] = field(default_factory=dict)
@@ -96,6 +99,12 @@ class Children:
 
         Raises what the child's run raises; ends the handler when it pauses or waits.
         """
+        if self.is_refused:
+            raise RunError(
+                f"node {self.node_id!r} is transactional or at-most-once and runs "
+                f"graph {graph.graph_id!r}; call it from an ordinary node, and let "
+                "nodes of that graph be of that kind"
+            )
         try:
             return self._called(graph, state, segment, carry)
         finally:

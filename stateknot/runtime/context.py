@@ -3,15 +3,20 @@
 from __future__ import annotations
 
 import math
+import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from stateknot.errors import RunError
 from stateknot.kernel.canonical import domain_digest
+from stateknot.kernel.outcome import label_text, to_json_value
 from stateknot.kernel.records import Namespace
 from stateknot.kernel.vocabulary import UNSET
 from stateknot.runtime.config import RecursionFrame
+
+if TYPE_CHECKING:
+    from stateknot.runtime.events import EventLog
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -54,6 +59,7 @@ class NodeContext:
     _heartbeat: Callable[[], None] = lambda: None
     _lineage: int = 0
     _is_over: bool = field(default=False, init=False)
+    _last: float = field(default=math.inf, init=False)
 
     @property
     def idempotency_key(self) -> str:
@@ -71,7 +77,8 @@ class NodeContext:
 
         Stop soon then: nothing will be kept.
         """
-        return self._is_over or self._is_cancelled()
+        is_late = time.monotonic() > self._last
+        return is_late or self._is_over or self._is_cancelled()
 
     def heartbeat(self) -> None:
         """Say that the handler is alive; raises LeaseError when the run was lost."""
@@ -98,6 +105,10 @@ class NodeContext:
         """What the next attempt of the same activation is told."""
         return replace(self, attempt=self.attempt + 1, usage={})
 
+    def end_at(self, last: float) -> None:
+        """Say that the attempt is cancelled once the monotonic clock is past `last`."""
+        self._last = last
+
     def end(self) -> None:
         """Keep an attempt that timed out, but may go on, from telling anything more.
 
@@ -113,6 +124,22 @@ class NodeContext:
             )
 
 
+def emitter(log: EventLog, context: NodeContext) -> Callable[[str, Any], None]:
+    """What tells an event of the handler that was given `context`."""
+
+    def emit(name: str, data: Any) -> None:
+        told = to_json_value(data, f"the event {name!r} of {context.node_id!r}")
+        log.tell(
+            "custom",
+            step=context.step,
+            node=context.node_id,
+            name=label_text(name),
+            data=told,
+        )
+
+    return emit
+
+
 def deliver_answers(
     context: NodeContext, answers: list[tuple[str | None, Any]]
 ) -> None:
@@ -124,4 +151,4 @@ def deliver_answers(
     context.answers = {key: value for key, value in answers if key is not None}
 
 
-__all__ = ["UNSET", "Fork", "NodeContext", "deliver_answers"]
+__all__ = ["UNSET", "Fork", "NodeContext", "deliver_answers", "emitter"]

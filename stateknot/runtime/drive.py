@@ -33,6 +33,7 @@ from stateknot.runtime.closing import conclude
 from stateknot.runtime.events import EventLog
 from stateknot.runtime.loop_thread import LoopThread
 from stateknot.runtime.node_runner import NodeRunner
+from stateknot.runtime.once import AtMostOnce, Together
 from stateknot.runtime.position import Position, load_position
 from stateknot.runtime.step_runner import StepResult, StepRunner
 from stateknot.runtime.telling import SAVED, boundary_events, tell_outcomes
@@ -132,6 +133,12 @@ class Drive:
             heartbeat=lambda: self.store.renew(self.fence),
             store=self.store,
             drive_child=self.drive_child,
+            together=Together(
+                fold=self.blueprint.fold, record_with=self.committer.record_with
+            ),
+            at_most_once=AtMostOnce(
+                fold=self.blueprint.fold, record_now=self.committer.record_now
+            ),
         )
         return StepRunner(
             nodes=nodes,

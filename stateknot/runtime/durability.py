@@ -13,8 +13,9 @@ rests: a record is never stored whose parent was not.
 Note [One place for many]
 ~~~~~~~~~~~~~~~~~~~~~~~~~
 In `exit` mode many boundaries become one record, at the sequence of the first. The
-drive counts on, so what belongs to a later one (attempts, questions) is moved down by
-the number of boundaries that were swallowed. Otherwise a fork would not find the
+drive counts on, so what belongs to a later one (attempts, questions, and the records
+behind a boundary that had to be written early) is moved down by the number of
+boundaries that were swallowed so far. Otherwise a fork would not find the
 questions of the record, and a retry would count attempts that are not its own.
 """
 
@@ -25,19 +26,19 @@ import threading
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from stateknot.kernel.records import AttemptRecord, WaitRecord
+from stateknot.kernel.records import AttemptRecord, Recorded, WaitRecord
 from stateknot.kernel.vocabulary import DurabilityMode, RunStatus
 from stateknot.runtime.telling import SAVED
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
-    from stateknot.kernel.records import Fence
+    from stateknot.kernel.records import Event, Fence
     from stateknot.kernel.store import Store
     from stateknot.kernel.writes import Boundary, Deferral
     from stateknot.runtime.events import EventLog
 
-Recorded = TypeVar("Recorded", AttemptRecord, WaitRecord)
+Placed = TypeVar("Placed", AttemptRecord, WaitRecord)
 
 
 class Committer:
@@ -53,8 +54,40 @@ class Committer:
     def record(self, attempts: Sequence[AttemptRecord]) -> None:
         """Store attempts that ended between boundaries, with what was told so far."""
         self.drain()
+        placed = self._placed(attempts)
         with self.store.atomic():
-            self.store.record_attempts(self.fence, attempts, self.log.take())
+            self.store.record_attempts(self.fence, placed, self.log.take())
+
+    def record_now(self, attempts: Sequence[AttemptRecord]) -> None:
+        """Store attempts, and whatever was taken before them, in every mode."""
+        self.drain()
+        self.record(attempts)
+
+    def record_with(self, work: Callable[[], Sequence[AttemptRecord] | None]) -> None:
+        """Store the attempts that `work` gives in the transaction that it runs in.
+
+        What was taken before is stored first: the transaction is not held while a
+        writer waits for it. See `Store.record_with` for None.
+        """
+        self.drain()
+        taken: list[Event] = []
+
+        def recorded() -> Recorded | None:
+            attempts = work()
+            if attempts is None:
+                return None
+            taken.extend(self.log.take())
+            return Recorded(attempts=self._placed(attempts), events=tuple(taken))
+
+        try:
+            self.store.record_with(self.fence, recorded)
+        except Exception:
+            self.log.put_back(taken)
+            raise
+
+    def _placed(self, records: Sequence[Placed]) -> tuple[Placed, ...]:
+        """The records at the sequence that they have in the store."""
+        return tuple(records)
 
     def drain(self) -> None:
         """Wait until everything taken is stored; raises the first failure."""
@@ -93,14 +126,15 @@ class ExitCommitter(Committer):
         self._held: Boundary | None = None
         self._behind: list[AttemptRecord] = []
         self._swallowed = 0
+        self._lock = threading.RLock()
 
     def commit(self, boundary: Boundary) -> None:
         """See the base."""
+        behind, self._behind = tuple(self._behind), []
+        later = replace(boundary, attempts=(*behind, *boundary.attempts))
         if self._held is None:
-            self._held = boundary
+            self._held = _at_first(later, self._swallowed)
         else:
-            behind, self._behind = tuple(self._behind), []
-            later = replace(boundary, attempts=(*behind, *boundary.attempts))
             self._swallowed += 1
             self._held = _merged(self._held, later, self._swallowed)
         if boundary.status is not RunStatus.RUNNING:
@@ -108,29 +142,47 @@ class ExitCommitter(Committer):
 
     def record(self, attempts: Sequence[AttemptRecord]) -> None:
         """Hold attempts back too, behind a boundary that is not written yet."""
-        if self._held is None:
-            super().record(attempts)
-        else:
-            self._behind.extend(attempts)
+        with self._lock:
+            if self._held is None:
+                super().record(attempts)
+            else:
+                self._behind.extend(attempts)
 
     def drain(self) -> None:
-        """See the base."""
-        held, self._held = self._held, None
-        behind, self._behind = self._behind, []
-        swallowed, self._swallowed = self._swallowed, 0
-        if held is not None:
-            self._write(held)
-        if behind:
-            super().record(_moved(behind, swallowed))
+        """See the base. Whoever comes second finds it written."""
+        with self._lock:
+            held, self._held = self._held, None
+            behind, self._behind = self._behind, []
+            if held is not None:
+                self._write(held)
+            if behind:
+                super().record(behind)
 
     def defer(self, deferral: Deferral) -> None:
         """See the base."""
         moved = replace(
             deferral,
-            attempts=_moved(deferral.attempts, self._swallowed),
-            waits=_moved(deferral.waits, self._swallowed),
+            attempts=self._placed(deferral.attempts),
+            waits=self._placed(deferral.waits),
         )
         super().defer(moved)
+
+    def _placed(self, records: Sequence[Placed]) -> tuple[Placed, ...]:
+        """See the base."""
+        return _moved(records, self._swallowed)
+
+
+def _at_first(boundary: Boundary, swallowed: int) -> Boundary:
+    """A boundary at its place in the store, behind others that became one."""
+    if not swallowed:
+        return boundary
+    draft = boundary.checkpoint
+    return replace(
+        boundary,
+        checkpoint=replace(draft, sequence=draft.sequence - swallowed),
+        attempts=_moved(boundary.attempts, swallowed),
+        waits=_moved(boundary.waits, swallowed),
+    )
 
 
 def _merged(held: Boundary, later: Boundary, swallowed: int) -> Boundary:
@@ -158,7 +210,7 @@ def _merged(held: Boundary, later: Boundary, swallowed: int) -> Boundary:
     )
 
 
-def _moved(records: Sequence[Recorded], swallowed: int) -> tuple[Recorded, ...]:
+def _moved(records: Sequence[Placed], swallowed: int) -> tuple[Placed, ...]:
     """Attempts or waits at the sequence that they have where records were left out."""
     return tuple(
         replace(record, sequence=record.sequence - swallowed) for record in records

@@ -97,3 +97,8 @@ class EventLog:
         with self._lock:
             taken, self._collected = tuple(self._collected), []
         return taken
+
+    def put_back(self, events: Sequence[Event]) -> None:
+        """Collect again what was taken for a write that was undone."""
+        with self._lock:
+            self._collected = [*events, *self._collected]

@@ -147,10 +147,12 @@ class CompiledGraph(ThreadApi):
         *,
         step_limit: int | None = None,
         reuse_results: bool = True,
+        rerun_unknown: bool = False,
     ) -> GraphExecution:
         """Go on from the thread's newest checkpoint: run again what failed.
 
-        A run that waits for a timer or a retry is run now.
+        A run that waits for a timer or a retry is run now. An at-most-once node of
+        which nobody can tell whether it acted runs again only with `rerun_unknown`.
         """
         return self._go_on(
             thread_id,
@@ -159,6 +161,7 @@ class CompiledGraph(ThreadApi):
             step_limit,
             is_forced=True,
             reuse_results=reuse_results,
+            rerun_unknown=rerun_unknown,
         )
 
     def resume_from(
@@ -188,6 +191,7 @@ class CompiledGraph(ThreadApi):
         *,
         is_forced: bool = False,
         reuse_results: bool = True,
+        rerun_unknown: bool = False,
     ) -> GraphExecution:
         store = self.config.checkpointer
         if store is None:
@@ -211,6 +215,7 @@ class CompiledGraph(ThreadApi):
                 step_limit=step_limit,
                 is_forced=is_forced,
                 reuse_results=reuse_results,
+                rerun_unknown=rerun_unknown,
             )
             fence = store.claim(standing.run.id, self._holder())
             run = store.find_run(standing.run.id)

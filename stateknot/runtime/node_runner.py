@@ -1,8 +1,9 @@
 """Running one activation to its end: attempts, retries, timeout, answers.
 
 A handler's exception ends here and goes on as a value (`Failed`). `SystemExit` and
-`KeyboardInterrupt` are never swallowed. Handlers run outside any transaction. Read
-`step_runner.py` for who calls this, from which thread.
+`KeyboardInterrupt` are never swallowed. Handlers run outside any transaction, but for
+those of transactional nodes (`once.py`). Read `step_runner.py` for who calls this, from
+which thread.
 """
 
 from __future__ import annotations
@@ -22,18 +23,16 @@ from stateknot.kernel.outcome import (
     Completed,
     Deferred,
     Failed,
-    label_text,
     read_result,
-    to_json_value,
 )
 from stateknot.kernel.records import Activation, AttemptRecord
-from stateknot.kernel.result_codec import encode_result
 from stateknot.kernel.retry import decide_retry
 from stateknot.kernel.vocabulary import UNSET, AttemptStatus
-from stateknot.runtime.calling import call
+from stateknot.runtime.calling import call, call_here
 from stateknot.runtime.child_stops import ChildDeferred, ChildPaused, read_stop
 from stateknot.runtime.children import Children, current_children
-from stateknot.runtime.context import Fork, NodeContext, deliver_answers
+from stateknot.runtime.context import Fork, NodeContext, deliver_answers, emitter
+from stateknot.runtime.ran import Ran
 from stateknot.runtime.told_runs import ToldRuns
 
 if TYPE_CHECKING:
@@ -42,25 +41,22 @@ if TYPE_CHECKING:
 
     from stateknot.kernel.blueprint import Blueprint, NodeSpec
     from stateknot.kernel.outcome import Outcome
+    from stateknot.kernel.records import RunRecord
     from stateknot.kernel.store import Store
     from stateknot.runtime.children import DriveChild
     from stateknot.runtime.config import RunConfig
     from stateknot.runtime.events import EventLog
     from stateknot.runtime.loop_thread import LoopThread
+    from stateknot.runtime.once import AtMostOnce, Together
     from stateknot.runtime.position import Position
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Ran:
-    """What became of an activation, and its last attempt (retried ones went before)."""
-
-    outcome: Outcome
-    attempt: AttemptRecord
 
 
 @dataclass(slots=True, kw_only=True)
 class NodeRunner:
-    """Runs activations of one drive. `on_attempt` gets each attempt that is retried."""
+    """Runs activations of one drive. `on_attempt` gets each attempt that is retried.
+
+    `together` and `at_most_once` run the nodes that must not run twice.
+    """
 
     blueprint: Blueprint
     config: RunConfig
@@ -71,6 +67,8 @@ class NodeRunner:
     heartbeat: Callable[[], None]
     store: Store
     drive_child: DriveChild
+    together: Together
+    at_most_once: AtMostOnce
     told: ToldRuns = field(default_factory=ToldRuns)
 
     def run(
@@ -83,7 +81,7 @@ class NodeRunner:
             self._hand_over(position, activation, context)
             started = self.config.clock.now()
             try:
-                outcome = self._attempted(spec, position, context)
+                return self._tried(spec, position, activation, context, started)
             except LeaseError:
                 raise
             except Exception as error:  # noqa: BLE001 - the boundary of author's code
@@ -97,8 +95,33 @@ class NodeRunner:
                 if self._is_long(retry):
                     return replace(failed, outcome=Deferred(delay_seconds=retry))
                 context = self._schedule_retry(position, failed, context, retry)
-            else:
-                return self._ended(position, activation, context, started, outcome)
+
+    def _tried(
+        self,
+        spec: NodeSpec,
+        position: Position,
+        activation: Activation,
+        context: NodeContext,
+        started: datetime,
+    ) -> Ran:
+        """One attempt, stored in the way of its node's kind."""
+
+        def end(outcome: Outcome) -> Ran:
+            return self._ended(position, activation, context, started, outcome)
+
+        if spec.at_most_once:
+            start = self._attempt(position, activation, context, started)
+            start.update(status=AttemptStatus.RUNNING, ended_at=None)
+            return self.at_most_once.run(
+                AttemptRecord(**start),
+                call=lambda: self._call(spec, position, context),
+                read=lambda result: self._read(spec.id, result),
+                end=lambda outcome: end(outcome).attempt,
+            )
+        if spec.transactional:
+            give = lambda: end(self._attempted(spec, position, context))  # noqa: E731
+            return self.together.run(position, give)
+        return end(self._attempted(spec, position, context))
 
     def _attempted(
         self, spec: NodeSpec, position: Position, context: NodeContext
@@ -138,10 +161,17 @@ class NodeRunner:
             recursion_frames=self.config.frames,
             _lineage=position.lineage,
         )
-        context._emit = self._emitter(context)
+        context._emit = emitter(self.log, context)
         context._is_cancelled = self.is_cancelled
         context._heartbeat = self.heartbeat
+        if self.blueprint.nodes[activation.node].transactional:
+            # Renewed here, the run's row would be locked until the handler ends.
+            context._heartbeat = partial(self._require_held, run)
         return context
+
+    def _require_held(self, run: RunRecord) -> None:
+        if self.is_cancelled():
+            raise LeaseError(run.id, run.epoch)
 
     def _hand_over(
         self, position: Position, activation: Activation, context: NodeContext
@@ -157,19 +187,6 @@ class NodeRunner:
         deliver_answers(
             context, [(wait.key, copy_value(wait.answer)) for wait in answers]
         )
-
-    def _emitter(self, context: NodeContext) -> Callable[[str, Any], None]:
-        def emit(name: str, data: Any) -> None:
-            told = to_json_value(data, f"the event {name!r} of {context.node_id!r}")
-            self.log.tell(
-                "custom",
-                step=context.step,
-                node=context.node_id,
-                name=label_text(name),
-                data=told,
-            )
-
-        return emit
 
     def _call(self, spec: NodeSpec, position: Position, context: NodeContext) -> Any:
         copy = self.blueprint.fold.copy(position.state)
@@ -199,13 +216,18 @@ class NodeRunner:
         is_awaited: bool,
     ) -> Any:
         """Call `function` within the node's timeout; past it its context is over."""
+        timeout = spec.timeout_seconds or self.blueprint.node_timeout_seconds
         try:
+            if spec.transactional:
+                return call_here(
+                    function, arguments, context, timeout=timeout, variables=variables
+                )
             return call(
                 function,
                 arguments,
                 node_id=spec.id,
                 is_async=is_awaited,
-                timeout=spec.timeout_seconds or self.blueprint.node_timeout_seconds,
+                timeout=timeout,
                 loop=self.loop,
                 at_thread_end=self.store.thread_finished,
                 variables=variables,
@@ -216,6 +238,7 @@ class NodeRunner:
 
     def _children(self, position: Position, context: NodeContext) -> Children:
         """What the handler's calls of graphs are run by."""
+        spec = self.blueprint.nodes[context.node_id]
         return Children(
             store=self.store,
             config=self.config,
@@ -227,7 +250,8 @@ class NodeRunner:
             drive=self.drive_child,
             hold=self.heartbeat,
             note=partial(self.log.tell, step=context.step),
-            is_elsewhere=self.blueprint.nodes[context.node_id].is_async,
+            is_elsewhere=spec.is_async,
+            is_refused=spec.runs_once,
             told=self.told,
         )
 
@@ -250,18 +274,8 @@ class NodeRunner:
         handling = replace(context, usage={})
         self._hand_over(position, activation, handling)
         started = self.config.clock.now()
-        arguments = (self.blueprint.fold.copy(position.state), handling, error)
-        variables = contextvars.copy_context()
         try:
-            result = self._bounded(
-                spec,
-                spec.on_error,
-                handling,
-                arguments,
-                variables,
-                is_awaited=is_async(spec.on_error),
-            )
-            outcome = read_result(activation.node, result)
+            ran = self._rescued(spec, position, activation, handling, started, error)
         except LeaseError:
             raise
         except Exception as second:  # noqa: BLE001 - the boundary of author's code
@@ -269,8 +283,36 @@ class NodeRunner:
             first = failed.attempt.started_at
             return self._failed(position, activation, context, first, error)
         self.on_attempt(failed.attempt)
-        handling.attempt += 1
-        return self._ended(position, activation, handling, started, outcome)
+        return ran
+
+    def _rescued(
+        self,
+        spec: NodeSpec,
+        position: Position,
+        activation: Activation,
+        context: NodeContext,
+        started: datetime,
+        error: Exception,
+    ) -> Ran:
+        """What the error handler gives, stored in the way of its node's kind."""
+        rescue: Any = spec.on_error
+        arguments = (self.blueprint.fold.copy(position.state), context, error)
+        variables = contextvars.copy_context()
+
+        def give() -> Ran:
+            result = self._bounded(
+                spec,
+                rescue,
+                context,
+                arguments,
+                variables,
+                is_awaited=is_async(rescue),
+            )
+            outcome = read_result(activation.node, result)
+            context.attempt += 1
+            return self._ended(position, activation, context, started, outcome)
+
+        return self.together.run(position, give) if spec.transactional else give()
 
     def _is_long(self, delay: float) -> bool:
         """Whether the wait for a retry is stored rather than slept."""
@@ -280,7 +322,7 @@ class NodeRunner:
     def _retry_delay(
         self, spec: NodeSpec, attempts: int, error: Exception
     ) -> float | None:
-        policy = spec.retry or self.config.retry
+        policy = None if spec.at_most_once else spec.retry or self.config.retry
         decision = decide_retry(policy, attempts, error, self.config.clock.random())
         return decision.delay_seconds if decision else None
 
@@ -323,7 +365,7 @@ class NodeRunner:
         activation: Activation,
         context: NodeContext,
         started: datetime,
-        outcome: Completed | Asked | Deferred,
+        outcome: Outcome,
     ) -> Ran:
         asked = isinstance(outcome, (Asked, Deferred))
         status = AttemptStatus.INTERRUPTED if asked else AttemptStatus.SUCCEEDED
@@ -349,11 +391,3 @@ class NodeRunner:
             "usage": dict(context.usage) or None,
             "namespace": position.run.namespace,
         }
-
-    def stored_result(self, ran: Ran) -> AttemptRecord:
-        """The attempt with its result, for work that must wait for its fold."""
-        if not isinstance(ran.outcome, Completed):
-            return ran.attempt
-        node = ran.attempt.node_id
-        result = encode_result(self.blueprint.fold, node, ran.outcome)
-        return replace(ran.attempt, result=result)

@@ -19,11 +19,14 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from stateknot.kernel.limits import FLUSH_WINDOW_SECONDS
+from stateknot.kernel.once import lost_start, unfinished_failure
 from stateknot.kernel.outcome import Asked, Completed, Failed, NotRun
 from stateknot.kernel.result_codec import decode_result
+from stateknot.kernel.vocabulary import AttemptStatus
 from stateknot.runtime.child_records import ended_runs
 from stateknot.runtime.child_stops import ChildOfOtherCode
 from stateknot.runtime.context import Fork
+from stateknot.runtime.ran import Ran, stored_attempt
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
@@ -31,7 +34,7 @@ if TYPE_CHECKING:
     from stateknot.kernel.outcome import Outcome
     from stateknot.kernel.records import Activation, AttemptRecord
     from stateknot.runtime.execution import ChildRun
-    from stateknot.runtime.node_runner import NodeRunner, Ran
+    from stateknot.runtime.node_runner import NodeRunner
     from stateknot.runtime.position import Position
 
 _MOST_SYNC_THREADS = 64
@@ -65,12 +68,13 @@ class StepRunner:
     def run(self, position: Position) -> StepResult:
         """Run what is due at `position`."""
         flushed: set[str] = set()
+        self._close_lost(position)
         due = {a.id: self._known(position, a) for a in position.pending}
         to_run = [a for a in position.pending if due[a.id] is None]
         if self.is_parallel and len(position.pending) > 1 and len(to_run) > 0:
             ran = self._run_concurrent(position, to_run, flushed)
         else:
-            ran = self._run_sequential(position, due)
+            ran = self._run_sequential(position, due, flushed)
         outcomes = [
             (a, self._outcome(due[a.id], ran.get(a.id))) for a in position.pending
         ]
@@ -90,10 +94,25 @@ class StepRunner:
             return []
         return ended_runs(self.nodes.store, position.run, reused)
 
+    def _close_lost(self, position: Position) -> None:
+        """End attempts that an earlier process began and can no longer end."""
+        now = self.nodes.config.clock.now()
+        lost = [
+            lost_start(kept, now)
+            for kept in position.results.values()
+            if kept.status is AttemptStatus.RUNNING
+        ]
+        if lost:
+            self.flush(lost)
+            position.results |= {kept.activation_id: kept for kept in lost}
+
     def _known(self, position: Position, activation: Activation) -> Outcome | None:
         """What is known of an activation without running it."""
         kept = position.results.get(activation.id)
         if kept is not None and kept.result is not None:
+            failure = unfinished_failure(kept)
+            if failure is not None:
+                return Failed(failure=failure)
             return decode_result(self.nodes.blueprint.fold, kept.result, kept.id)
         if position.open_waits(activation.id):
             return Asked(interrupts=(), is_open=True)
@@ -105,7 +124,10 @@ class StepRunner:
         return ran.outcome if ran is not None else NotRun()
 
     def _run_sequential(
-        self, position: Position, due: dict[str, Outcome | None]
+        self,
+        position: Position,
+        due: dict[str, Outcome | None],
+        flushed: set[str],
     ) -> dict[str, Ran]:
         """One after the other, up to the first that fails or asks.
 
@@ -123,17 +145,23 @@ class StepRunner:
                 continue
             self._announce(position, activation, None)
             try:
-                ran[activation.id] = self.nodes.run(position, activation)
+                result = ran[activation.id] = self.nodes.run(position, activation)
             except ChildOfOtherCode:
                 self._keep(self._finished(ran.values()))
                 raise
-            stopped = stopped or not isinstance(ran[activation.id].outcome, Completed)
+            if result.is_recorded:
+                flushed.add(result.attempt.id)
+            stopped = stopped or not isinstance(result.outcome, Completed)
         return ran
 
     def _finished(self, ran: Iterable[Ran]) -> list[AttemptRecord]:
         """The attempts that are stored before their superstep ends."""
         ended = [r for r in ran if isinstance(r.outcome, (Completed, Failed))]
-        return [self.nodes.stored_result(result) for result in ended]
+        return [
+            stored_attempt(self.nodes.blueprint.fold, r)
+            for r in ended
+            if not r.is_recorded
+        ]
 
     def _keep(self, finished: Sequence[AttemptRecord]) -> None:
         """Store what finished in a pass that ends before its superstep does."""
@@ -204,6 +232,8 @@ class StepRunner:
                     stops.append(stop)
                     continue
                 ran[futures[future].id] = result
+                if result.is_recorded:
+                    flushed.add(result.attempt.id)
                 waiting += self._finished([result])
             if waiting and running and not done:
                 self.flush(waiting)

@@ -23,7 +23,7 @@ from stateknot.kernel.lifecycle import (
 from stateknot.kernel.profile import encode
 from stateknot.kernel.records import Event
 from stateknot.kernel.usage import find_closing, settled
-from stateknot.kernel.vocabulary import RunStatus, WaitStatus
+from stateknot.kernel.vocabulary import AttemptStatus, RunStatus, WaitStatus
 from stateknot.models import (
     Checkpoint,
     JournalEvent,
@@ -154,8 +154,11 @@ class StoreActs(StoreReader):
         return run_record(run, run.thread.key, run.revision.digest)
 
     def _drop_results(self, attempt_ids: tuple[str, ...]) -> None:
-        """Mark pending results as used up: their activations run again."""
+        """Mark pending results as used up; a start that nobody ended is lost."""
         rows = NodeAttempt.objects.using(self.using).filter(id__in=attempt_ids)
+        rows.filter(status=AttemptStatus.RUNNING.value).update(
+            status=AttemptStatus.LOST.value, ended_at=Now()
+        )
         rows.update(is_folded=True)
 
     def _leave_run(self, run: Run) -> tuple[Event, ...]:

@@ -14,19 +14,34 @@ from uuid_utils.compat import uuid7
 
 from stateknot.conf import get_settings
 from stateknot.kernel.lost import loss_failure, lost_attempts
-from stateknot.kernel.profile import decode
+from stateknot.kernel.once import lost_start
+from stateknot.kernel.profile import decode, encode
 from stateknot.kernel.records import Activation, Event
 from stateknot.kernel.routing import with_ids
 from stateknot.kernel.vocabulary import AttemptStatus, RunStatus, WaitStatus
 from stateknot.models import Checkpoint, NodeAttempt, Run, Wait
 from stateknot.storage.boundary import resting_changes
 from stateknot.storage.journal import append_journal
-from stateknot.storage.rows import attempt_row
+from stateknot.storage.rows import attempt_record, attempt_row
 
 _TRIED = [AttemptStatus.FAILED.value, AttemptStatus.LOST.value]
 
 if TYPE_CHECKING:
     from datetime import datetime
+
+    from stateknot.kernel.records import AttemptRecord
+
+
+def close_attempt(attempt: AttemptRecord, using: str) -> None:
+    """End the row of an attempt whose start was stored before."""
+    rows = NodeAttempt.objects.using(using).filter(id=attempt.id)
+    rows.filter(status=AttemptStatus.RUNNING.value).update(
+        status=str(attempt.status),
+        ended_at=attempt.ended_at,
+        error=attempt.error,
+        result=None if attempt.result is None else encode(attempt.result),
+        usage=attempt.usage,
+    )
 
 
 def note_loss(run: Run, using: str) -> bool:
@@ -37,12 +52,13 @@ def note_loss(run: Run, using: str) -> bool:
     it up is killed by it.
     """
     head = Checkpoint.objects.using(using).get(id=run.head_id)
+    begun = _close_begun(run, head, using)
     unfinished = _unfinished(run, head, using)
     _add_attempts(run, head, unfinished, using)
     is_same = run.lost_head_id == run.head_id
     run.lost_claims = run.lost_claims + 1 if is_same else 1
     run.lost_head_id = run.head_id
-    facts = {"holder": run.holder, "epoch": run.epoch, "lost": len(unfinished)}
+    facts = {"holder": run.holder, "epoch": run.epoch, "lost": begun + len(unfinished)}
     events = [Event(kind="lease.expired", data=facts)]
     changes: dict[str, Any] = {}
     if run.lost_claims >= get_settings().worker_lost_limit:
@@ -59,6 +75,18 @@ def note_loss(run: Run, using: str) -> bool:
         **changes,
     )
     return bool(changes)
+
+
+def _close_begun(run: Run, head: Checkpoint, using: str) -> int:
+    """End the attempts that were begun for good and went down; how many."""
+    rows = NodeAttempt.objects.using(using).filter(
+        run=run, lineage=run.lineage, status=AttemptStatus.RUNNING.value
+    )
+    begun = [attempt_record(row) for row in rows]
+    for attempt in begun:
+        given_up = run.lease_expires_at or head.created_at
+        close_attempt(lost_start(attempt, given_up), using)
+    return len(begun)
 
 
 def _unfinished(run: Run, head: Checkpoint, using: str) -> tuple[Activation, ...]:

@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
-from django.db import connections, transaction
+from django.db import DatabaseError, connections, transaction
 from django.db.models.functions import Coalesce, Now
 
 from stateknot.conf import get_settings
@@ -31,17 +31,18 @@ from stateknot.storage.boundary import (
     resting_changes,
 )
 from stateknot.storage.journal import append_journal
-from stateknot.storage.losses import note_loss
+from stateknot.storage.losses import close_attempt, note_loss
 from stateknot.storage.rows import (
     as_uuid,
     attempt_row,
     run_record,
 )
+from stateknot.storage.together import node_transaction
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Callable, Iterator, Sequence
 
-    from stateknot.kernel.records import AttemptRecord, Event, RunRecord
+    from stateknot.kernel.records import AttemptRecord, Event, Recorded, RunRecord
     from stateknot.kernel.vocabulary import JsonValue
     from stateknot.kernel.writes import Admission, Boundary, Deferral
 
@@ -185,10 +186,29 @@ class DjangoCheckpointer(StoreActs):
     ) -> None:
         """See the port. Locks: the run's row."""
         run = self._held(fence)
-        rows = [attempt_row(fence.run_id, attempt) for attempt in attempts]
+        rows = [attempt_row(fence.run_id, a) for a in attempts if not a.closes]
         NodeAttempt.objects.using(self.using).bulk_create(rows)
+        for attempt in attempts:
+            if attempt.closes:
+                close_attempt(attempt, self.using)
         append_journal(run, events, using=self.using)
         self._save(run, "next_journal", "event_count")
+
+    def record_with(self, fence: Fence, work: Callable[[], Recorded | None]) -> None:
+        """See the port. Locks: the run's row, once `work` is done."""
+        with node_transaction(self.using) as undo:
+            recorded = work()
+            if recorded is None:
+                undo()
+                return
+            try:
+                self.record_attempts(fence, recorded.attempts, recorded.events)
+            except DatabaseError as error:
+                error.add_note(
+                    "a transactional handler that catches a database error must do so "
+                    "around a transaction.atomic() block of its own"
+                )
+                raise
 
     def defer(self, fence: Fence, deferral: Deferral) -> None:
         """See the port. Locks: the run's row."""

@@ -11,8 +11,8 @@ import threading
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Final
 
-from stateknot.kernel.memory import MemoryStore
 from stateknot.kernel.vocabulary import RunStatus
+from stateknot.runtime.memory import MemoryCheckpointer
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -40,7 +40,7 @@ class Crash(BaseException):
     """The end of a process; no handler's `except Exception` stops it."""
 
 
-class CrashingStore(MemoryStore):
+class CrashingStore(MemoryCheckpointer):
     """Raises `Crash` the `on`-th time that `point` is reached. `reached` counts all."""
 
     def __init__(

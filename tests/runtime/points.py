@@ -16,6 +16,7 @@ POINTS = {
     "before commit": "nothing of the boundary is written yet",
     "after commit": "the boundary is written and not yet committed",
     "before record": "nothing of a finished or failed attempt is written yet",
+    "after record": "a finished or failed attempt is written and not yet committed",
     "before finish": "a run that ends without a checkpoint is not yet told so",
 }
 
@@ -59,6 +60,7 @@ class Pointed:
     def record_attempts(self, fence: Any, attempts: Any, events: Any) -> None:
         self._reach("before record")
         super().record_attempts(fence, attempts, events)  # type: ignore[misc]
+        self._reach("after record")
 
     def finish(self, fence: Any, status: Any, **facts: Any) -> None:
         self._reach("before finish")
