@@ -22,7 +22,7 @@ from stateknot.admin.presenting import (
 )
 from stateknot.admin.tokens import sign_shown
 from stateknot.admin.verbs import list_offered
-from stateknot.errors import RecursionLimitError
+from stateknot.errors import OutcomeUnknownError, RecursionLimitError
 from stateknot.kernel.profile import decode
 from stateknot.kernel.vocabulary import RunStatus
 from stateknot.selectors.masking import show_result, show_values
@@ -80,6 +80,7 @@ def gather_page(
         "is_current": run.thread.current_run_id == run.id and not run.namespace,
         "is_moving": run.status in MOVING,
         "is_limited": run.error_code == LIMIT_CODE,
+        "is_unknown": run.error_code == OutcomeUnknownError.code,
         "metadata": render_tree(run.metadata) if run.metadata else "",
         "seen": tag_of(run),
         "token": sign_shown(run, str(run.head_id)),

@@ -123,7 +123,12 @@ class RetryView(RunVerbView):
         limit = _read_limit(request)
         node = run.failed_node
         is_early = run.status == RunStatus.WAITING
-        retry_run(run.thread.key, step_limit=limit, actor=request.user)
+        retry_run(
+            run.thread.key,
+            step_limit=limit,
+            rerun_unknown=request.POST.get("rerun_unknown") == "on",
+            actor=request.user,
+        )
         if is_early:
             return _("Run now; it does not wait any longer.")
         if limit:

@@ -75,9 +75,14 @@ class ResumeBody(Body):
 
 
 class RetryBody(Body):
-    """How far a retry may go: `step_limit` raises the run's limit of supersteps."""
+    """How far a retry may go: `step_limit` raises the run's limit of supersteps.
+
+    `rerun_unknown` runs at-most-once nodes again of which nobody can tell whether they
+    acted.
+    """
 
     step_limit: StepLimit | None = None
+    rerun_unknown: bool = False
 
 
 class EditBody(Body):

@@ -79,7 +79,12 @@ class ThreadRetry(Endpoint):
         """Run again what failed, or now what waits, from the newest checkpoint."""
         body = parse(RetryBody, request.data or {})
         find_thread_run(thread_id)
-        run = retry_run(thread_id, step_limit=body.step_limit, actor=request.user)
+        run = retry_run(
+            thread_id,
+            step_limit=body.step_limit,
+            rerun_unknown=body.rerun_unknown,
+            actor=request.user,
+        )
         return Response(show_run(run).model_dump(mode="json"), status=202)
 
 

@@ -14,6 +14,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from stateknot.kernel.once import without_mark
 from stateknot.kernel.state import MASK
 
 if TYPE_CHECKING:
@@ -35,6 +36,8 @@ def show_values(
 
 def show_result(result: JsonValue, codec: StateCodec | None) -> JsonValue:
     """A pending result with its update as plain fields. See `result_codec.py`."""
+    if isinstance(result, dict):
+        result = without_mark(result)
     if not isinstance(result, dict) or "update" not in result:
         return result
     update = {name: _bare(value) for name, value in result["update"].items()}

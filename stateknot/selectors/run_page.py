@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from django.db.models import Q
 
+from stateknot.kernel.once import unfinished_failure
 from stateknot.kernel.profile import decode
 from stateknot.models import Checkpoint, JournalEvent, NodeAttempt
 from stateknot.registry import find_graph
@@ -98,7 +99,9 @@ def find_standpoint(run: Run, checkpoint_id: str | None = None) -> Standpoint | 
         record=record,
         is_head=True,
         questions=open_questions(record, waits),
-        results=store.list_results(row),
+        results=[
+            item for item in store.list_results(row) if unfinished_failure(item) is None
+        ],
     )
 
 

@@ -152,12 +152,15 @@ def retry_run(
     *,
     step_limit: int | None = None,
     reuse_results: bool = True,
+    rerun_unknown: bool = False,
     actor: Any = None,
 ) -> Run:
     """Run again what failed on a thread, from its newest checkpoint.
 
     A run that waits for a timer or a retry is run now. Without `reuse_results` siblings
-    that finished run again as well.
+    that finished run again as well, but for transactional and at-most-once ones. An
+    at-most-once node of which nobody can tell whether it acted runs again only with
+    `rerun_unknown`.
     """
     return _go_on(
         thread_id,
@@ -167,6 +170,7 @@ def retry_run(
         actor_name(actor),
         is_forced=True,
         reuse_results=reuse_results,
+        rerun_unknown=rerun_unknown,
     )
 
 
@@ -179,6 +183,7 @@ def _go_on(
     *,
     is_forced: bool = False,
     reuse_results: bool = True,
+    rerun_unknown: bool = False,
 ) -> Run:
     store = DjangoCheckpointer()
     with store.atomic():
@@ -200,6 +205,7 @@ def _go_on(
             step_limit=step_limit,
             is_forced=is_forced,
             reuse_results=reuse_results,
+            rerun_unknown=rerun_unknown,
             actor=actor,
         )
         wake(standing.run.id)

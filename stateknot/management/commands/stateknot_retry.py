@@ -46,17 +46,24 @@ class Command(DrivingCommand):
             metavar="N",
             help="Raise the run's limit of supersteps to N.",
         )
+        parser.add_argument(
+            "--rerun-unknown",
+            action="store_true",
+            help="Run at-most-once nodes again of which nobody can tell whether they "
+            "acted. Find that out first.",
+        )
         self.add_driving_arguments(parser)
 
     def handle(self, *args: Any, **options: Any) -> None:
         """Retry."""
-        thread_id, limit = options["thread"], options["step_limit"]
+        thread_id = options["thread"]
+        how = {name: options[name] for name in ("step_limit", "rerun_unknown")}
         with refusing():
             if options["here"]:
                 graph = pinned_graph(thread_id)
-                call = partial(graph.retry, thread_id, step_limit=limit)
+                call = partial(graph.retry, thread_id, **how)
                 self.drive_here(thread_id, call, options)
                 return
             find_thread_run(thread_id)
-            run = retry_run(thread_id, step_limit=limit, actor=command_actor())
+            run = retry_run(thread_id, **how, actor=command_actor())
             self.hand_over(run, options)
