@@ -8,7 +8,7 @@ the validated object and is reset when a test changes the setting.
 from __future__ import annotations
 
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import pydantic
 from django.conf import settings as django_settings
@@ -38,6 +38,10 @@ class EngineSettings(pydantic.BaseModel):
     """Seconds of one drive before a worker gives the run back to the queue."""
     wake_grace_seconds: float = pydantic.Field(default=30.0, ge=0)
     """How long a wake-up may take before the sweep sends another."""
+    max_running: dict[str, Annotated[int, pydantic.Field(ge=1)]] = {}
+    """Runs of a graph that workers drive at once, by graph id; wins over the code's."""
+    max_running_total: int | None = pydantic.Field(default=None, ge=1)
+    """Runs of all graphs together that workers drive at once."""
     sweep_batch: int = pydantic.Field(default=500, ge=1)
     """Runs that one sweep wakes at most."""
     schedule_grace_seconds: float = pydantic.Field(default=300.0, ge=0)

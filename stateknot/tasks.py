@@ -3,30 +3,64 @@
 from __future__ import annotations
 
 import logging
+from typing import TYPE_CHECKING
 
 from django.db import transaction
 
 from stateknot.conf import get_settings
 from stateknot.errors import RevisionMismatchError
 from stateknot.runtime.budget import Quantum
+from stateknot.runtime.turns import choose, graph_limits
 from stateknot.runtime.waking import wake
 from stateknot.runtime.worker import drive_run
 from stateknot.storage import DjangoCheckpointer
 
+if TYPE_CHECKING:
+    from stateknot.runtime.worker import Driven
+
 logger = logging.getLogger("stateknot")
+
+_MOST_CHOICES = 4
+"""How often a worker looks for a run, when others claimed those that it chose."""
 
 
 def drive(run_id: str) -> None:
-    """Drive a run for one quantum, and ask for another look if there is more to do."""
+    """Drive a run for one quantum, and ask for another look if there is more to do.
+
+    It is the named run, unless it is another one's turn. See Note [A wake-up is a
+    ticket].
+    """
+    driven = _drive_next(run_id)
+    if driven is None:
+        return
+    using = get_settings().database
+    if driven.wants_more:
+        with transaction.atomic(using=using):
+            wake(driven.run_id)
+    elif graph_limits() or get_settings().max_running_total is not None:
+        following = choose(None, using=using)
+        if following is not None:
+            with transaction.atomic(using=using):
+                wake(following)
+
+
+def _drive_next(run_id: str) -> Driven | None:
+    """Drive what `choose` gives until something was driven; None if nothing was."""
     settings = get_settings()
     quantum = Quantum(
         supersteps=settings.quantum_supersteps, seconds=settings.quantum_seconds
     )
-    try:
-        driven = drive_run(DjangoCheckpointer(), run_id, quantum)
-    except RevisionMismatchError as error:
-        logger.warning("%s", error, extra={"run_id": run_id})
-        return
-    if driven.wants_more:
-        with transaction.atomic(using=settings.database):
-            wake(run_id)
+    tried: list[str] = []
+    for _ in range(_MOST_CHOICES):
+        chosen = choose(run_id, using=settings.database, tried=tried)
+        if chosen is None:
+            return None
+        try:
+            driven = drive_run(DjangoCheckpointer(), chosen, quantum)
+        except RevisionMismatchError as error:
+            logger.warning("%s", error, extra={"run_id": chosen})
+        else:
+            if driven.status is not None:
+                return driven
+        tried.append(chosen)
+    return None

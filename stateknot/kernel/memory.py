@@ -27,7 +27,7 @@ from stateknot.kernel.lifecycle import (
 )
 from stateknot.kernel.memory_reading import MemoryReader
 from stateknot.kernel.memory_rows import MemoryRun, MemoryThread, superseded
-from stateknot.kernel.records import Fence, RunRecord, WaitRecord
+from stateknot.kernel.records import NO_LIMIT, Fence, RunRecord, WaitRecord
 from stateknot.kernel.undo import Undo
 from stateknot.kernel.usage import find_closing, settled
 from stateknot.kernel.vocabulary import RunStatus, WaitStatus
@@ -41,6 +41,7 @@ if TYPE_CHECKING:
         CheckpointRecord,
         Event,
         Recorded,
+        Slots,
     )
     from stateknot.kernel.vocabulary import JsonValue
     from stateknot.kernel.writes import (
@@ -88,7 +89,12 @@ class MemoryStore(MemoryReader):
         return run.record
 
     def claim(
-        self, run_id: str, holder: str, *, supersede: bool = False
+        self,
+        run_id: str,
+        holder: str,
+        *,
+        supersede: bool = False,
+        slots: Slots = NO_LIMIT,
     ) -> Fence | None:
         """See the port."""
         run = self._runs.get(run_id)
@@ -96,7 +102,23 @@ class MemoryStore(MemoryReader):
             return None
         if run.holder is not None and not supersede:
             return None
+        if not self._has_slot(run.record, slots):
+            return None
         return run.take(holder, self.now())
+
+    def _has_slot(self, wanted: RunRecord, slots: Slots) -> bool:
+        """Whether one more run may be driven."""
+        driven = [
+            run.record.graph_id
+            for run in self._runs.values()
+            if run.holder is not None
+            and run.record.parent_run_id is None
+            and run.record.id != wanted.id
+        ]
+        of_graph = driven.count(wanted.graph_id)
+        return (slots.of_graph is None or of_graph < slots.of_graph) and (
+            slots.in_all is None or len(driven) < slots.in_all
+        )
 
     def renew(self, fence: Fence) -> None:
         """See the port."""

@@ -252,6 +252,20 @@ class Fence:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Slots:
+    """How many runs may be driven at once, of one graph and in all; None: any number.
+
+    Children are driven in their parent's slot. A run whose lease ran out has none.
+    """
+
+    of_graph: int | None = None
+    in_all: int | None = None
+
+
+NO_LIMIT = Slots()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class JournalRecord:
     """One row of the journal: the events of a boundary, or what happened between."""
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Protocol
 
+from stateknot.kernel.records import NO_LIMIT
 from stateknot.kernel.vocabulary import AttemptStatus
 
 if TYPE_CHECKING:
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
         Namespace,
         Recorded,
         RunRecord,
+        Slots,
         WaitRecord,
     )
     from stateknot.kernel.usage import Usage
@@ -142,9 +144,17 @@ class Store(Protocol):
         ...
 
     def claim(
-        self, run_id: str, holder: str, *, supersede: bool = False
+        self,
+        run_id: str,
+        holder: str,
+        *,
+        supersede: bool = False,
+        slots: Slots = NO_LIMIT,
     ) -> Fence | None:
         """Take the lease of a run that is due; None when there is nothing to drive.
+
+        Also None while as many others are driven as `slots` allows; of claims at the
+        same time no more get through than that.
 
         `supersede` takes it from a live holder too: a parent's fence covers its
         children, so nobody but the parent's holder may do that.

@@ -30,6 +30,19 @@ class RunQuerySet(models.QuerySet["Run"]):
             models.Q(lease_expires_at=None) | models.Q(lease_expires_at__lt=Now())
         )
 
+    def driven(self) -> Self:
+        """Runs under a live lease that take a slot; a child goes in its parent's."""
+        return self.filter(
+            status__in=["pending", "running", "waiting"],
+            lease_expires_at__gt=Now(),
+            parent_run=None,
+        )
+
+    def in_line(self) -> Self:
+        """Runs that wait for a worker, the next one first."""
+        waiting = self.runnable().filter(status="pending", parent_run=None)
+        return waiting.order_by("-priority", "created_at")
+
     def unwoken(self, grace: timedelta) -> Self:
         """Runnable runs whose last wake-up, if any, is older than `grace`.
 

@@ -157,6 +157,11 @@ class Run(models.Model):
                 condition=models.Q(status__in=["pending", "running", "waiting"]),
                 name="stateknot_run_runnable",
             ),
+            models.Index(
+                fields=["graph_id", "-priority", "created_at"],
+                condition=models.Q(status="pending", parent_run=None),
+                name="stateknot_run_line",
+            ),
             models.Index(fields=["status", "-created_at"], name="stateknot_run_status"),
             models.Index(
                 fields=["graph_id", "status", "-created_at"], name="stateknot_run_graph"

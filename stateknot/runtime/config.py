@@ -90,6 +90,7 @@ class RunConfig:
     is_parallel: bool = False
     max_concurrency: int | None = None
     spread: bool = False
+    max_running: int | None = None
     clock: Clock = field(default_factory=SystemClock)
     journal: Any = None
     status_store: Any = None

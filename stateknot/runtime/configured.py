@@ -136,6 +136,16 @@ class ConfiguredGraph(Exported):
             is_parallel=True, max_concurrency=max_concurrency or None, spread=spread
         )
 
+    def with_limits(self, *, max_running: int | None = None) -> Self:
+        """Let workers drive at most `max_running` runs of this graph at once.
+
+        All workers together; None lifts the limit, and the setting of that name wins.
+        Raises ValueError below 1.
+        """
+        if max_running is not None and max_running < 1:
+            raise ValueError(f"max_running is {max_running}; give 1 or more, or None")
+        return self._with(max_running=max_running)
+
     def _with(self, **changes: Any) -> Self:
         return type(self)(
             self.blueprint, replace(self.config, **changes), self.composition

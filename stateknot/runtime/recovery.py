@@ -13,14 +13,15 @@ from datetime import timedelta
 from typing import TYPE_CHECKING
 
 from django.db import transaction
-from django.db.models import Exists, OuterRef
-from django.db.models.functions import Now
+from django.db.models import Exists, OuterRef, Window
+from django.db.models.functions import Now, RowNumber
 
 from stateknot.conf import get_settings
 from stateknot.errors import AlreadyAnsweredError
 from stateknot.kernel.vocabulary import RunStatus, WaitKind, WaitStatus
 from stateknot.models import Run, Wait
 from stateknot.runtime.admission import answer_due
+from stateknot.runtime.turns import free_slots
 from stateknot.runtime.waking import wake
 from stateknot.runtime.worker import take_up_answers
 from stateknot.storage import DjangoCheckpointer
@@ -55,12 +56,30 @@ def sweep() -> SweepReport:
     answered, failed = _reopen_answered(settings.database, settings.sweep_batch)
     grace = timedelta(seconds=settings.wake_grace_seconds)
     runs = Run.objects.using(settings.database)
-    unwoken = runs.unwoken(grace).order_by("-priority", "created_at")
-    woken = _wake(unwoken, settings.database, settings.sweep_batch)
+    woken = _wake_in_turn(runs.unwoken(grace), settings.database, settings.sweep_batch)
     closing = runs.closing(grace).order_by("woken_at", "id")
     asked = _wake(closing, settings.database, settings.sweep_batch)
     retire_drained(settings.database)
     return SweepReport(run_ids=(*answered, *woken, *asked), failed=failed)
+
+
+def _wake_in_turn(rows: RunQuerySet, using: str, batch: int) -> list[str]:
+    """Wake the next of each graph's line before the second of any.
+
+    Where a graph has a limit, no more than have a slot: a wake-up would be used up.
+    """
+    free, total = free_slots(using)
+    place = Window(
+        RowNumber(), partition_by="graph_id", order_by=["-priority", "created_at"]
+    )
+    in_turn = rows.alias(place=place).order_by("-priority", "place", "created_at")
+    for graph_id, slots in free.items():
+        in_turn = in_turn.exclude(graph_id=graph_id, place__gt=slots)
+    most = batch if total is None else min(batch, total)
+    ids = list(in_turn.values_list("id", flat=True)[:most])
+    chosen = rows.filter(id__in=ids).order_by("-priority", "created_at")
+    woken = set(_wake(chosen, using, batch))
+    return [str(run_id) for run_id in ids if str(run_id) in woken]
 
 
 def _wake(rows: RunQuerySet, using: str, batch: int) -> list[str]:

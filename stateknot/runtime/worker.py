@@ -31,6 +31,7 @@ from stateknot.runtime.child_revisions import hosts_children, require_child_code
 from stateknot.runtime.child_stops import ChildOfOtherCode
 from stateknot.runtime.closing import settle
 from stateknot.runtime.driving import drive_claimed, release
+from stateknot.runtime.turns import slots_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -94,7 +95,8 @@ def drive_run(store: Store, run_id: str, quantum: Quantum | None = None) -> Driv
         head = store.find_checkpoint(run.thread_id, run.head_id, run.namespace)
         require_child_code(store, graph, head)
     with store.atomic():
-        fence = store.claim(run_id, holder_name(graph.config.clock.new_id()))
+        holder = holder_name(graph.config.clock.new_id())
+        fence = store.claim(run_id, holder, slots=slots_of(run.graph_id))
         claimed = store.find_run(run_id)
     if fence is None or claimed is None:
         return Driven(run_id=run_id)

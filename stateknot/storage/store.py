@@ -19,7 +19,7 @@ from stateknot.errors import (
     LeaseError,
     RunError,
 )
-from stateknot.kernel.records import Fence
+from stateknot.kernel.records import NO_LIMIT, Fence
 from stateknot.kernel.vocabulary import RunStatus
 from stateknot.models import NodeAttempt, Run
 from stateknot.storage.acts import StoreActs
@@ -37,12 +37,19 @@ from stateknot.storage.rows import (
     attempt_row,
     run_record,
 )
+from stateknot.storage.slots import has_slot
 from stateknot.storage.together import node_transaction
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
-    from stateknot.kernel.records import AttemptRecord, Event, Recorded, RunRecord
+    from stateknot.kernel.records import (
+        AttemptRecord,
+        Event,
+        Recorded,
+        RunRecord,
+        Slots,
+    )
     from stateknot.kernel.vocabulary import JsonValue
     from stateknot.kernel.writes import Admission, Boundary, Deferral
 
@@ -113,15 +120,22 @@ class DjangoCheckpointer(StoreActs):
         return run_record(run, admission.thread_id, admission.digest)
 
     def claim(
-        self, run_id: str, holder: str, *, supersede: bool = False
+        self,
+        run_id: str,
+        holder: str,
+        *,
+        supersede: bool = False,
+        slots: Slots = NO_LIMIT,
     ) -> Fence | None:
-        """See the port. Locks: the run's row."""
+        """See the port. Locks: the run's row, then the counts of `slots`."""
         uuid = as_uuid(run_id)
         rows = Run.objects.using(self.using)
         due = rows.due() if supersede else rows.runnable()
         runs = due.select_for_update()
         run = runs.filter(id=uuid).first() if uuid else None
         if run is None:
+            return None
+        if not has_slot(run, slots, self.using):
             return None
         # A parent may also take a child from a live holder: nothing is lost then.
         is_lost = bool(run.holder) and not (supersede and self._is_driven(run))
