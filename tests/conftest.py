@@ -1,7 +1,7 @@
 """The test session: its database, its browser, what it leaves out.
 
-Owns `--database`, the marker `only_on`, and the fixtures `chromium`, `database_kind`
-and `second_process_env`. Read `tests/README.md` for what goes where and
+Owns `--database`, the marker `only_on`, and the fixtures `chromium`, `database_kind`,
+`second_process_env` and `register_only`. Read `tests/README.md` for what goes where and
 `tests/databases.py` for where PostgreSQL comes from.
 
 Note [Settings after the option]
@@ -15,13 +15,16 @@ Note [Settings after the option]
 from __future__ import annotations
 
 import os
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit, urlunsplit
 
 import pytest
 
 from tests import left_out
 from tests.databases import POSTGRES, SQLITE, SessionDatabase, open_database
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 SETTINGS = "project.settings"
 SESSION_DATABASE = pytest.StashKey[SessionDatabase]()
@@ -142,3 +145,17 @@ def _url_of(name: str) -> str:
     if parts.scheme == SQLITE:
         return f"sqlite:///{name}"
     return urlunsplit(parts._replace(path=f"/{name}"))
+
+
+@pytest.fixture
+def register_only(monkeypatch: pytest.MonkeyPatch) -> Callable[..., None]:
+    """Give what makes the graphs given the only ones of this process."""
+    from stateknot import registry
+
+    def replace(*graphs: Any) -> None:
+        monkeypatch.setattr(registry, "_graphs", {})
+        monkeypatch.setattr(registry, "_schedules", {})
+        for graph in graphs:
+            registry.register(graph)
+
+    return replace

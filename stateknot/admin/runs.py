@@ -20,6 +20,7 @@ from django.utils.translation import gettext_lazy
 from stateknot.admin.edit_view import EditView
 from stateknot.admin.filters import ErrorCodeFilter, FailedNodeFilter, GraphFilter
 from stateknot.admin.live_view import LiveView
+from stateknot.admin.move_view import MoveView
 from stateknot.admin.presenting import render_status, render_time, shorten
 from stateknot.admin.read_only import ReadOnlyAdmin
 from stateknot.admin.run_page import gather_page
@@ -116,6 +117,7 @@ class RunAdmin(ReadOnlyAdmin):
             "retry/": RetryView,
             "resume/": ResumeView,
             "edit/": EditView,
+            "move/": MoveView,
             "live/": LiveView,
             "answer/<uuid:wait_id>/": AnswerView,
         }

@@ -12,12 +12,14 @@ from typing import TYPE_CHECKING
 from django.utils.translation import gettext as _
 
 from stateknot.kernel.vocabulary import RunStatus
+from stateknot.registry import list_graphs
 from stateknot.selectors.run_page import find_run_graph
 
 if TYPE_CHECKING:
     from django.http import HttpRequest
 
     from stateknot.models import Run
+    from stateknot.runtime.graph import CompiledGraph
     from stateknot.selectors.run_page import Standpoint
 
 
@@ -28,6 +30,7 @@ class Verb(StrEnum):
     RESUME = "resume_run"
     EDIT = "edit_state"
     ANSWER = "answer_wait"
+    MOVE = "move_run"
 
 
 def is_permitted(request: HttpRequest, verb: Verb) -> bool:
@@ -60,6 +63,8 @@ def find_obstacle(verb: Verb, run: Run, at: Standpoint) -> str:
             return _no_edit(run)
         case Verb.ANSWER:
             return "" if at.questions else _("No question of this run is open.")
+        case Verb.MOVE:
+            return _no_move(run, at)
 
 
 def _no_retry(run: Run, at: Standpoint) -> str:
@@ -92,3 +97,19 @@ def _no_edit(run: Run) -> str:
     if find_run_graph(run) is None:
         return _("This process does not have the run's revision, which checks edits.")
     return ""
+
+
+def _no_move(run: Run, at: Standpoint) -> str:
+    if run.status == RunStatus.RUNNING:
+        return _("The run is being driven; move it when it stands still.")
+    if not at.record.pending:
+        return _nothing_due()
+    if not list_targets(run):
+        return _("This process has no other revision of the run's graph.")
+    return ""
+
+
+def list_targets(run: Run) -> list[CompiledGraph]:
+    """The revisions that a run can be moved to here, the newest first."""
+    found = [g for g in list_graphs() if g.graph_id == run.graph_id]
+    return [g for g in reversed(found) if g.digest != run.revision.digest]

@@ -16,6 +16,9 @@ from stateknot.kernel.limits import MAXIMUM_SUPERSTEPS
 from stateknot.kernel.profile import check_profile
 from stateknot.kernel.vocabulary import RunStatus
 
+CURRENT = "current"
+"""The name of the revision that new runs begin on, where a digest is asked for."""
+
 
 def _storable(value: Any) -> Any:
     """A value that every database keeps alike; the fault is named by its place."""
@@ -83,6 +86,22 @@ class RetryBody(Body):
 
     step_limit: StepLimit | None = None
     rerun_unknown: bool = False
+
+
+class MoveBody(Body):
+    """Where a run goes: `to` is a digest, or `current` for what new runs begin on.
+
+    `aliases` are new names of nodes by the old ones. A dry run only says what would be.
+    """
+
+    to: Text
+    aliases: dict[Text, Text] = {}
+    dry_run: bool = False
+
+    @property
+    def digest(self) -> str | None:
+        """The digest; None for the current one."""
+        return None if self.to == CURRENT else self.to
 
 
 class EditBody(Body):

@@ -22,6 +22,7 @@ from stateknot.errors import (
     GraphError,
     LeaseError,
     NotFoundError,
+    RevisionMoveError,
     RunError,
     SeveralQuestionsError,
     StaleCheckpointError,
@@ -117,6 +118,12 @@ def _facts(error: StateKnotError) -> dict[str, Any]:
     match error:
         case ThreadBusyError():
             return {"run_id": error.run_id, "run_status": str(error.status)}
+        case RevisionMoveError():
+            return {
+                "expected": error.expected,
+                "found": error.found,
+                "problems": list(error.problems),
+            }
         case StaleCheckpointError():
             return {"expected": error.expected, "found": error.found}
         case SeveralQuestionsError():

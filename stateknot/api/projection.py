@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from stateknot.models import Checkpoint, Run
     from stateknot.runtime.execution import StateSnapshot
     from stateknot.runtime.graph import CompiledGraph
+    from stateknot.runtime.moving import MovePlan
 
 
 def show_graph(graph: CompiledGraph) -> shapes.Graph:
@@ -66,6 +67,24 @@ def show_run(run: Run, *, with_traceback: bool = False) -> shapes.Run:
         created_at=run.created_at,
         started_at=run.started_at,
         ended_at=run.ended_at,
+    )
+
+
+def show_plan(plan: MovePlan) -> shapes.MovePlan:
+    """What a move does."""
+    return shapes.MovePlan(
+        run_id=plan.run_id,
+        thread_id=plan.thread_id,
+        from_digest=plan.from_digest,
+        to_digest=plan.to_digest,
+        renamed=dict(plan.renamed),
+        removed=list(plan.removed),
+        added=list(plan.added),
+        missing=list(plan.missing),
+        forgotten_joins=list(plan.forgotten_joins),
+        changed_fields=sorted(plan.changes),
+        dropped_fields=list(plan.dropped),
+        problems=list(plan.problems),
     )
 
 

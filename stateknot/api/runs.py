@@ -10,17 +10,17 @@ from rest_framework.response import Response
 from rest_framework.reverse import reverse
 
 from stateknot.api import shapes
-from stateknot.api.bodies import RunQuery, StartBody, parse
+from stateknot.api.bodies import MoveBody, RunQuery, StartBody, parse
 from stateknot.api.endpoint import VIEW, Endpoint
 from stateknot.api.paging import RunCursor
 from stateknot.api.parameters import query_parameters
-from stateknot.api.projection import refuse_masks, show_run
+from stateknot.api.projection import refuse_masks, show_plan, show_run
 from stateknot.kernel.commands import GraphInput
 from stateknot.kernel.profile import check_profile
 from stateknot.kernel.vocabulary import START, UNSET
 from stateknot.registry import get_graph
 from stateknot.selectors import get_run, list_runs
-from stateknot.services import start_run
+from stateknot.services import move_run, plan_move, start_run
 
 if TYPE_CHECKING:
     from rest_framework.request import Request
@@ -105,6 +105,33 @@ class RunDetail(Endpoint):
         """Read a run, its error with the traceback."""
         run = show_run(get_run(run_id), with_traceback=True)
         return Response(run.model_dump(mode="json"))
+
+
+class RunMove(Endpoint):
+    """Moves a run to another revision of its graph."""
+
+    tag = "runs"
+    permissions: ClassVar[dict[str, tuple[str, ...]]] = {
+        "POST": ("stateknot.move_run",)
+    }
+
+    @extend_schema(operation_id="move_run", request=MoveBody, responses=shapes.Moved)
+    def post(self, request: Request, run_id: str) -> Response:
+        """Pin a run that stands still to another revision, or say what that does.
+
+        Nothing is written by a dry run, nor where the plan has problems.
+        """
+        body = parse(MoveBody, request.data)
+        plan = plan_move(run_id, body.digest, aliases=body.aliases)
+        if body.dry_run:
+            run = get_run(run_id)
+        else:
+            run = move_run(
+                run_id, plan.to_digest, aliases=body.aliases, actor=request.user
+            )
+        is_moved = not body.dry_run and plan.from_digest != plan.to_digest
+        told = shapes.Moved(is_moved=is_moved, plan=show_plan(plan), run=show_run(run))
+        return Response(told.model_dump(mode="json"))
 
 
 def _idempotency_key(request: Request) -> str | None:

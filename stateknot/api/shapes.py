@@ -54,6 +54,42 @@ class Run(Shape):
     ended_at: datetime | None
 
 
+class MovePlan(Shape):
+    """What moving a run to another revision of its graph does, or why it cannot be.
+
+    Of the state it names fields, never their values.
+    """
+
+    run_id: str
+    thread_id: str
+    from_digest: str
+    to_digest: str
+    renamed: dict[str, str] = Field(description="New names of nodes by the old ones.")
+    removed: list[str] = Field(description="Nodes that the revision has no longer.")
+    added: list[str]
+    missing: list[str] = Field(
+        description="Nodes that are due and not in the revision; give an alias."
+    )
+    forgotten_joins: list[str] = Field(
+        description="Joins that lose what had arrived at them."
+    )
+    changed_fields: list[str] = Field(
+        description="Fields of the state that get another value: a default, a new form."
+    )
+    dropped_fields: list[str] = Field(
+        description="Fields that the revision's state has no longer."
+    )
+    problems: list[str] = Field(description="All that stands against the move.")
+
+
+class Moved(Shape):
+    """A move, or with `dry_run` what it would be."""
+
+    is_moved: bool
+    plan: MovePlan
+    run: Run
+
+
 class Question(Shape):
     """An open question to a person."""
 

@@ -215,7 +215,8 @@ class RevisionMismatchError(RunError):
             f"the run{where} is pinned to revision {expected} of graph {graph_id!r}, "
             f"this process has {found or 'no revision of it'}; it was left as it is. "
             "Keep the old revision registered until its runs end (register takes "
-            "superseded=[...]), or move the run (services.move_run)"
+            "superseded=[...]), or move the run (manage.py stateknot_move, or "
+            "services.move_run)"
         )
         self.expected, self.found, self.graph_id = expected, found, graph_id
 

@@ -80,6 +80,25 @@ def to_text(told: dict[str, Any]) -> str:
     return "\n".join(parts)
 
 
+def plan_text(plan: shapes.MovePlan) -> str:
+    """What a move does, for people: what is renamed and what is gone first."""
+    parts = [
+        f"run {plan.run_id} of thread {plan.thread_id}",
+        f"from {plan.from_digest}",
+        f"to   {plan.to_digest}",
+        *_section("renamed", [f"{a} -> {b}" for a, b in plan.renamed.items()]),
+        *_section("removed nodes", plan.removed),
+        *_section("new nodes", plan.added),
+        *_section("joins that forget what arrived", plan.forgotten_joins),
+        *_section("state fields with a new value", plan.changed_fields),
+        *_section("state fields that are dropped", plan.dropped_fields),
+        *_section("cannot be moved", plan.problems),
+    ]
+    if plan.from_digest == plan.to_digest:
+        parts.append("the run stands on this revision already")
+    return "\n".join(parts)
+
+
 def _boundary(checkpoint: shapes.Checkpoint) -> dict[str, Any]:
     names = {"checkpoint_id", "step", "source", "next_nodes", "created_at"}
     return checkpoint.model_dump(mode="json", include=names)

@@ -73,7 +73,7 @@ class Migration(migrations.Migration):
             options={
                 'verbose_name': 'run',
                 'verbose_name_plural': 'runs',
-                'permissions': [('start_run', 'Can start runs'), ('retry_run', 'Can retry failed runs'), ('resume_run', 'Can resume runs'), ('edit_state', 'Can edit the state of a thread'), ('answer_wait', 'Can answer questions'), ('fork_thread', 'Can fork threads'), ('cancel_run', 'Can cancel runs')],
+                'permissions': [('start_run', 'Can start runs'), ('retry_run', 'Can retry failed runs'), ('resume_run', 'Can resume runs'), ('edit_state', 'Can edit the state of a thread'), ('answer_wait', 'Can answer questions'), ('fork_thread', 'Can fork threads'), ('cancel_run', 'Can cancel runs'), ('move_run', 'Can move runs to another revision')],
             },
         ),
         migrations.CreateModel(

@@ -134,6 +134,7 @@ class Run(models.Model):
             ("answer_wait", "Can answer questions"),
             ("fork_thread", "Can fork threads"),
             ("cancel_run", "Can cancel runs"),
+            ("move_run", "Can move runs to another revision"),
         ]
         constraints = [
             models.UniqueConstraint(

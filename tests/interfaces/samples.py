@@ -24,7 +24,10 @@ from stateknot.services import start_run
 from stateknot.storage import DjangoCheckpointer
 
 API = "/stateknot/api/v1"
-ALL = ("start_run", "retry_run", "resume_run", "edit_state", "answer_wait", "view_run")
+ALL = (
+    *("start_run", "retry_run", "resume_run", "edit_state", "answer_wait", "view_run"),
+    "move_run",
+)
 TOKEN = "hunter2-the-secret"
 
 
