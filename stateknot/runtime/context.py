@@ -34,7 +34,8 @@ class NodeContext:
     `step` is the superstep, `attempt` counts from 1. `resume` is the newest answer to a
     question of this activation (`has_resume` tells it from none), `answers` all of them
     by key. `send_arg` is the argument of the Send that scheduled it, or None.
-    `idempotency_key` stays the same over retries and differs in a fork.
+    `idempotency_key` stays the same over retries and crashes, and differs in a fork
+    and behind an older checkpoint.
     """
 
     node_id: str

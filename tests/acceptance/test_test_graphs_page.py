@@ -10,15 +10,17 @@ from django.conf import settings
 
 from stateknot.testing import CRASH_POINTS
 
-PAGE = settings.BASE_DIR / "docs" / "how-to" / "test-graphs.md"
+PAGES = settings.BASE_DIR / "docs" / "how-to"
+PAGE = PAGES / "test-graphs.md"
 
 
-def page_names() -> dict[str, Any]:
+def page_names(page: str = PAGE.name) -> dict[str, Any]:
     """Run every block of the page, in one namespace; give what they define."""
     names: dict[str, Any] = {"__name__": "page"}
+    text = (PAGES / page).read_text()
     pattern = r"^```python\n(.*?)^```$"
-    for code in re.findall(pattern, PAGE.read_text(), re.MULTILINE | re.DOTALL):
-        compiled = compile(code, str(PAGE), "exec", dont_inherit=True)
+    for code in re.findall(pattern, text, re.MULTILINE | re.DOTALL):
+        compiled = compile(code, page, "exec", dont_inherit=True)
         exec(compiled, names)  # noqa: S102 - a page of ours
     return names
 

@@ -339,3 +339,28 @@ def test_claim_over_a_lost_lease_ends_the_attempt() -> None:
     assert Run.objects.get().error_code == UNKNOWN
     assert tried(store)[1:] == [("pay", 1, "lost")]
     assert payment.calls == 1
+
+
+@pytest.mark.django_db(transaction=True)
+@pytest.mark.usefixtures("empty_registry")
+def test_late_end_behind_another_claim_is_refused() -> None:
+    """It was slow, not dead: what it gives is refused, and nobody runs it again."""
+    from django.db.models.functions import Now
+
+    from stateknot.models import Run
+    from stateknot.storage import DjangoCheckpointer
+
+    def overtaken(_state: Tally) -> Any:
+        calls.append("pay")
+        Run.objects.update(lease_expires_at=Now())
+        statuses.append(drive(DjangoCheckpointer()).status)
+        return {"log": ["pay"]}
+
+    calls: list[str] = []
+    statuses: list[Any] = []
+    store = DjangoCheckpointer()
+    admit(paying(overtaken, store))
+    assert drive(store).status is None
+    assert (statuses, calls) == (["failed"], ["pay"])
+    assert Run.objects.get().error_code == UNKNOWN
+    assert tried(store)[1:] == [("pay", 1, "lost")]
