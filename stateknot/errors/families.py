@@ -287,9 +287,14 @@ class RunDeadlineError(RunError):
 
 
 class RunCancelledError(RunError):
-    """Raised in the caller's process when its run was cancelled."""
+    """Raised in the caller's process, or by `ctx.heartbeat()`, for a cancelled run."""
 
     code = "run.cancelled"
+
+    def __init__(self, run_id: str, reason: str = "") -> None:
+        why = f": {reason}" if reason else ""
+        super().__init__(f"run {run_id} was cancelled{why}; what it finished is kept")
+        self.run_id, self.reason = run_id, reason
 
 
 class SubAgentDepthError(RunError):

@@ -18,6 +18,7 @@ from stateknot.errors import (
     NotFoundError,
     ThreadBusyError,
 )
+from stateknot.kernel.cancelling import as_cancelled, require_can_cancel
 from stateknot.kernel.lifecycle import (
     require_can_reopen,
     require_can_write,
@@ -25,7 +26,7 @@ from stateknot.kernel.lifecycle import (
     require_key,
     require_same_graph,
 )
-from stateknot.kernel.memory_reading import MemoryReader
+from stateknot.kernel.memory_cancelling import MemoryCanceller
 from stateknot.kernel.memory_rows import MemoryRun, MemoryThread, superseded
 from stateknot.kernel.records import NO_LIMIT, Fence, RunRecord, WaitRecord
 from stateknot.kernel.undo import Undo
@@ -47,6 +48,7 @@ if TYPE_CHECKING:
     from stateknot.kernel.writes import (
         Admission,
         Boundary,
+        Cancellation,
         Deferral,
         ManualWrite,
         Move,
@@ -55,14 +57,13 @@ if TYPE_CHECKING:
     )
 
 
-class MemoryStore(MemoryReader):
+class MemoryStore(MemoryCanceller):
     """Keeps records in dictionaries under one lock. `now` gives aware UTC datetimes."""
 
     heartbeat_seconds = None
 
     def __init__(self, now: Callable[[], datetime]) -> None:
-        super().__init__()
-        self.now = now
+        super().__init__(now)
         self._lock = threading.RLock()
         self._undo = Undo()
 
@@ -120,23 +121,29 @@ class MemoryStore(MemoryReader):
             slots.in_all is None or len(driven) < slots.in_all
         )
 
-    def renew(self, fence: Fence) -> None:
+    def renew(self, fence: Fence) -> bool:
         """See the port."""
-        self._held(fence)
+        with self._lock:
+            return self._held(fence).record.is_to_be_cancelled
 
     def release(self, fence: Fence) -> bool:
         """See the port."""
         run = self._held(fence)
+        if self._ended_cancelled(run, ()):
+            return False
         run.hold(None)
         wants_more = run.record.status in (RunStatus.PENDING, RunStatus.RUNNING)
         if wants_more:
             run.change(status=RunStatus.PENDING)
         return wants_more
 
-    def commit(self, fence: Fence, boundary: Boundary) -> None:
+    def commit(self, fence: Fence, boundary: Boundary) -> bool:
         """See the port."""
         with self.atomic():
             run = self._held(fence)
+            is_cancelled = run.record.is_to_be_cancelled
+            if is_cancelled:
+                boundary = as_cancelled(boundary)
             thread = self._threads[run.record.thread_id]
             thread.append(run.record.id, boundary.checkpoint, self.now())
             run.record_attempts(boundary.attempts)
@@ -144,8 +151,12 @@ class MemoryStore(MemoryReader):
             thread.add_waits(run.record, boundary.waits, self.now())
             thread.set_waits(boundary.delivered_waits, WaitStatus.DELIVERED)
             thread.set_waits(boundary.closed_waits, WaitStatus.CLOSED)
-            run.note(boundary.events, self.now(), boundary.checkpoint.id)
+            events = boundary.events
+            if boundary.status is RunStatus.CANCELLED:
+                events = (*events, self._close_family(run))
+            run.note(events, self.now(), boundary.checkpoint.id)
             run.advance(boundary, self.now(), thread.last_timer(run.record))
+        return is_cancelled
 
     def record_attempts(
         self, fence: Fence, attempts: Sequence[AttemptRecord], events: Sequence[Event]
@@ -172,14 +183,17 @@ class MemoryStore(MemoryReader):
                 return
             self.record_attempts(fence, recorded.attempts, recorded.events)
 
-    def defer(self, fence: Fence, deferral: Deferral) -> None:
+    def defer(self, fence: Fence, deferral: Deferral) -> bool:
         """See the port."""
         run = self._held(fence)
         thread = self._threads[run.record.thread_id]
         run.record_attempts(deferral.attempts)
+        if self._ended_cancelled(run, deferral.events):
+            return True
         thread.add_waits(run.record, deferral.waits, self.now())
         run.note(deferral.events, self.now())
         run.defer(deferral, self.now())
+        return False
 
     def settle(self, run_id: str, usage: dict[str, JsonValue]) -> bool:
         """See the port."""
@@ -198,11 +212,25 @@ class MemoryStore(MemoryReader):
         *,
         error: dict[str, JsonValue] | None,
         events: Sequence[Event],
-    ) -> None:
+    ) -> bool:
         """See the port."""
         run = self._held(fence)
+        if self._ended_cancelled(run, events):
+            return True
         run.note(tuple(events), self.now())
         run.end(status, error, self.now())
+        return False
+
+    def cancel(self, cancellation: Cancellation) -> RunRecord:
+        """See the port."""
+        run = self._runs.get(cancellation.run_id)
+        if run is None:
+            raise NotFoundError(f"no run {cancellation.run_id}")
+        require_can_cancel(run.record)
+        if not run.record.status.is_terminal:
+            with self.atomic():
+                self._cancel(run, cancellation.reason, cancellation.actor)
+        return run.record
 
     def reopen(self, reopening: Reopening) -> RunRecord:
         """See the port."""

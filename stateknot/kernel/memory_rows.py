@@ -288,6 +288,8 @@ class MemoryRun:
     def is_due(self, at: datetime) -> bool:
         """Whether there is something to drive at `at`."""
         status, wake_at = self.record.status, self.record.wake_at
+        if self.record.is_to_be_cancelled:
+            return False
         if status is RunStatus.WAITING:
             return wake_at is not None and wake_at <= at
         return status in (RunStatus.PENDING, RunStatus.RUNNING)

@@ -237,9 +237,16 @@ class RunRecord:
     output: JsonValue | None = None
     actor: str = ""
     metadata: Mapping[str, JsonValue] = field(default_factory=dict)
+    cancel_requested_at: datetime | None = None
+    cancel_reason: str = ""
     created_at: datetime | None = None
     started_at: datetime | None = None
     ended_at: datetime | None = None
+
+    @property
+    def is_to_be_cancelled(self) -> bool:
+        """Whether somebody asked to cancel it, ended or not."""
+        return self.cancel_requested_at is not None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from stateknot.kernel.writes import (
         Admission,
         Boundary,
+        Cancellation,
         Deferral,
         ManualWrite,
         Move,
@@ -161,18 +162,26 @@ class Store(Protocol):
         """
         ...
 
-    def renew(self, fence: Fence) -> None:
-        """Extend the lease. Raises LeaseError when it was lost."""
+    def renew(self, fence: Fence) -> bool:
+        """Extend the lease; True when the run is to be cancelled, and nothing was.
+
+        Raises LeaseError when it was lost.
+        """
         ...
 
     def release(self, fence: Fence) -> bool:
-        """Give the lease back; True when the run wants to be driven again."""
+        """Give the lease back; True when the run wants to be driven again.
+
+        A run that is to be cancelled ends instead.
+        """
         ...
 
-    def commit(self, fence: Fence, boundary: Boundary) -> None:
+    def commit(self, fence: Fence, boundary: Boundary) -> bool:
         """Store a boundary and move the head, in one transaction of its own.
 
-        A boundary whose status is not `running` also gives the lease back.
+        A boundary whose status is not `running` also gives the lease back. True when
+        the run is to be cancelled: then it went no further than
+        `cancelling.as_cancelled` says, and its driver must stop.
         """
         ...
 
@@ -191,10 +200,11 @@ class Store(Protocol):
         """
         ...
 
-    def defer(self, fence: Fence, deferral: Deferral) -> None:
+    def defer(self, fence: Fence, deferral: Deferral) -> bool:
         """Put the head's superstep off and give the lease back.
 
-        The run is `waiting` and due after the delay, by the store's clock.
+        The run is `waiting` and due after the delay, by the store's clock. True when
+        it was to be cancelled, and ended instead.
         """
         ...
 
@@ -233,8 +243,20 @@ class Store(Protocol):
         *,
         error: dict[str, JsonValue] | None,
         events: Sequence[Event],
-    ) -> None:
-        """End a drive without a checkpoint (a limit): the last boundary stands."""
+    ) -> bool:
+        """End a drive without a checkpoint (a limit): the last boundary stands.
+
+        True when the run was to be cancelled, and ended so.
+        """
+        ...
+
+    def cancel(self, cancellation: Cancellation) -> RunRecord:
+        """End a run as cancelled, or ask its driver to while a live lease is on it.
+
+        Its child runs with it; what they and it asked or waited for is closed. Once
+        more, it ends a run whose driver is gone; an ended run stays as it is.
+        Raises NotFoundError, and RunError where `require_can_cancel` does.
+        """
         ...
 
     def reopen(self, reopening: Reopening) -> RunRecord:

@@ -113,6 +113,15 @@ class Deferral:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Cancellation:
+    """A request to end a run as cancelled, and everything it began with it."""
+
+    run_id: str
+    reason: str = ""
+    actor: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Reopening:
     """What makes a run that stands still ready to be driven again.
 

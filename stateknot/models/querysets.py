@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING
 from django.db import models
 from django.db.models.functions import Now
 
+from stateknot.kernel.vocabulary import HOLDING_STATUSES
+
 if TYPE_CHECKING:
     from typing import Self
 
@@ -21,7 +23,8 @@ class RunQuerySet(models.QuerySet["Run"]):
         """Runs that have something to drive now, whoever holds them."""
         return self.filter(
             models.Q(status__in=["pending", "running"])
-            | models.Q(status="waiting", wake_at__lte=Now())
+            | models.Q(status="waiting", wake_at__lte=Now()),
+            cancel_requested_at=None,
         )
 
     def runnable(self) -> Self:
@@ -49,6 +52,15 @@ class RunQuerySet(models.QuerySet["Run"]):
         A child run is not woken: its parent's drive takes it up.
         """
         return self.runnable()._last_woken_before(grace)
+
+    def overdue_to_cancel(self) -> Self:
+        """Runs that are to be cancelled and whose driver did not do it in its lease."""
+        return self.filter(
+            models.Q(lease_expires_at=None) | models.Q(lease_expires_at__lt=Now()),
+            parent_run=None,
+            status__in=[str(status) for status in HOLDING_STATUSES],
+            cancel_requested_at__isnull=False,
+        )
 
     def closing(self, grace: timedelta) -> Self:
         """Runs whose usage was not known when last asked, longer ago than `grace`."""

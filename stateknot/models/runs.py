@@ -106,6 +106,10 @@ class Run(models.Model):
     output = models.BinaryField(_("output"), null=True)
     metadata = models.JSONField(_("metadata"), default=dict, blank=True)
     actor = models.CharField(_("started by"), max_length=255, blank=True, default="")
+    cancel_requested_at = MomentField(_("cancel requested"), null=True, blank=True)
+    cancel_reason = models.CharField(
+        _("reason of the cancel"), max_length=500, blank=True, default=""
+    )
     idempotency_key = models.CharField(max_length=255, blank=True, default="")
     request_digest = models.BinaryField(max_length=32, default=b"")
     root_run_id = models.UUIDField(_("root run"))
@@ -162,6 +166,13 @@ class Run(models.Model):
                 fields=["graph_id", "-priority", "created_at"],
                 condition=models.Q(status="pending", parent_run=None),
                 name="stateknot_run_line",
+            ),
+            models.Index(
+                fields=["cancel_requested_at"],
+                condition=models.Q(
+                    status__in=HOLDING, cancel_requested_at__isnull=False
+                ),
+                name="stateknot_run_cancelling",
             ),
             models.Index(fields=["status", "-created_at"], name="stateknot_run_status"),
             models.Index(

@@ -241,7 +241,7 @@ def _require_reopenable(standing: Standing, digest: str | None) -> None:
             f"checkpoint {record.id} of thread {run.thread_id!r} has no pending nodes "
             "to resume; start a new run or resume from an earlier checkpoint"
         )
-    if run.status is RunStatus.CANCELLED:
+    if run.is_to_be_cancelled:
         raise ResumeError(f"run {run.id} was cancelled; start a new run")
     if digest is not None and digest != run.digest:
         raise RevisionMismatchError(run.digest, digest, run.graph_id)

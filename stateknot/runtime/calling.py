@@ -17,6 +17,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from stateknot.errors import NodeTimeoutError
+from stateknot.runtime.stopping import GRACE_SECONDS
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -80,14 +81,19 @@ async def _bounded(
     node_id: str,
     timeout: float | None,
 ) -> Any:
-    """Await the handler; at its timeout it is cancelled.
+    """Await the handler; at its timeout, or with this call, it is cancelled.
 
     A TimeoutError of the handler's own passes as it is.
     """
     if timeout is None:
         return await function(*arguments)
     task = asyncio.ensure_future(function(*arguments))
-    done, _ = await asyncio.wait({task}, timeout=timeout)
+    try:
+        done, _ = await asyncio.wait({task}, timeout=timeout)
+    except asyncio.CancelledError:
+        task.cancel()
+        await asyncio.wait({task}, timeout=GRACE_SECONDS)
+        raise
     if done:
         return task.result()
     task.cancel()

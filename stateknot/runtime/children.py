@@ -14,7 +14,12 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
-from stateknot.errors import LeaseError, RevisionMismatchError, RunError
+from stateknot.errors import (
+    LeaseError,
+    RevisionMismatchError,
+    RunCancelledError,
+    RunError,
+)
 from stateknot.kernel.commands import Command, Interrupt, ResumeTarget
 from stateknot.kernel.records import Fence
 from stateknot.kernel.vocabulary import RunStatus
@@ -272,6 +277,10 @@ class Children:
             output=end.output,
         )
         self._raise_failure(end, run, execution)
+        if end.status is RunStatus.CANCELLED:
+            # With its parent, which hears of it here and ends the handler.
+            self.hold()
+            raise RunCancelledError(run.id)
         if end.status is RunStatus.COMPLETED:
             self._tell(child, execution)
             return execution

@@ -61,6 +61,7 @@ class NodeContext:
     _lineage: int = 0
     _is_over: bool = field(default=False, init=False)
     _last: float = field(default=math.inf, init=False)
+    has_seen_end: bool = field(default=False, init=False)
 
     @property
     def idempotency_key(self) -> str:
@@ -76,13 +77,19 @@ class NodeContext:
     def is_cancelled(self) -> bool:
         """Whether the run was cancelled or lost, or this attempt timed out.
 
-        Stop soon then: nothing will be kept.
+        Stop soon then: nothing will be kept. It asks no database; that somebody
+        cancelled the run is known after the next heartbeat at the latest.
         """
         is_late = time.monotonic() > self._last
-        return is_late or self._is_over or self._is_cancelled()
+        is_end = is_late or self._is_over or self._is_cancelled()
+        self.has_seen_end = self.has_seen_end or is_end
+        return is_end
 
     def heartbeat(self) -> None:
-        """Say that the handler is alive; raises LeaseError when the run was lost."""
+        """Say that the handler is alive.
+
+        Raises LeaseError for a lost run, RunCancelledError for a cancelled one.
+        """
         self._require_going()
         self._heartbeat()
 

@@ -8,7 +8,6 @@ used, or when the lease is lost. It writes through `Committer` only.
 
 from __future__ import annotations
 
-import threading
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
@@ -17,6 +16,7 @@ from stateknot.errors import (
     RunError,
     StateError,
 )
+from stateknot.kernel.cancelling import without_ends
 from stateknot.kernel.failure import NodeFailure
 from stateknot.kernel.routing import with_ids
 from stateknot.kernel.superstep import (
@@ -48,6 +48,7 @@ if TYPE_CHECKING:
     from stateknot.runtime.config import RunConfig
     from stateknot.runtime.durability import Committer
     from stateknot.runtime.execution import ChildRun
+    from stateknot.runtime.stopping import Stop
 
 
 @dataclass(slots=True, kw_only=True)
@@ -80,7 +81,7 @@ class Drive:
         self.blueprint, self.config, self.store = blueprint, config, store
         self.fence, self.committer = fence, committer
         self.log: EventLog = committer.log
-        self.lost = threading.Event()
+        self.stop: Stop = committer.stop
         self.visited: list[str] = []
         self.drive_child = drive_child
         self.child_runs: list[ChildRun] = []
@@ -98,7 +99,7 @@ class Drive:
         `position` is where it stands, if that is known; otherwise it is read.
         Raises LeaseError when another holder took it: nothing more was written.
         """
-        loop = LoopThread(self.store.thread_finished)
+        loop = LoopThread(self.store.thread_finished, self.stop)
         steps = self._step_runner(loop)
         try:
             if position is None:
@@ -110,6 +111,8 @@ class Drive:
             if waiting is not None:
                 return waiting
             while True:
+                if self.stop.is_set():
+                    return self._cancel(position)
                 limit = self.budget.exceeded(position) if position.pending else None
                 if limit is not None:
                     return self._stop(position, limit)
@@ -118,7 +121,8 @@ class Drive:
                     return end
                 if self.budget.is_used(quantum, self.steps):
                     self.committer.drain()
-                    return self._end(RunStatus.RUNNING, position)
+                    if not self.stop.is_set():
+                        return self._end(RunStatus.RUNNING, position)
         finally:
             loop.close()
 
@@ -129,15 +133,16 @@ class Drive:
             log=self.log,
             loop=loop,
             on_attempt=lambda attempt: self.committer.record([attempt]),
-            is_cancelled=self.lost.is_set,
-            heartbeat=lambda: self.store.renew(self.fence),
+            stop=self.stop,
             store=self.store,
             drive_child=self.drive_child,
             together=Together(
                 fold=self.blueprint.fold, record_with=self.committer.record_with
             ),
             at_most_once=AtMostOnce(
-                fold=self.blueprint.fold, record_now=self.committer.record_now
+                fold=self.blueprint.fold,
+                record_now=self.committer.record_now,
+                stop=self.stop,
             ),
         )
         return StepRunner(
@@ -181,6 +186,8 @@ class Drive:
             # The run goes on elsewhere, from what was done here.
             self.committer.drain()
             raise
+        if result.is_broken_off:
+            return self._cancel(position, result)
         deferred = find_deferred(result.outcomes)
         if deferred is not None:
             return self._defer(deferred, result, position)
@@ -194,6 +201,20 @@ class Drive:
         self.visited += tell_outcomes(self.log, plan, step)
         self.child_runs += result.child_runs
         return self._commit(plan, result, position)
+
+    def _cancel(self, position: Position, result: StepResult | None = None) -> DriveEnd:
+        """End a run that is to be cancelled; the last boundary stands.
+
+        What was finished of a superstep that was broken off is kept beside it. Raises
+        LeaseError where the lease was lost instead.
+        """
+        if not self.stop.is_cancelled:
+            self.stop.require_going()
+        kept = result.finished() if result else []
+        if kept:
+            self.committer.record(kept)
+        self.committer.finish(RunStatus.CANCELLED, None)
+        return self._end(RunStatus.CANCELLED, position)
 
     def _defer(
         self, delay_seconds: float, result: StepResult, position: Position
@@ -252,7 +273,7 @@ class Drive:
             output=output,
         )
         self._write(boundary, failure)
-        for event in told:
+        for event in without_ends(told) if self.stop.is_cancelled else told:
             if event.kind != SAVED:
                 self.log.pass_on(event, live_only=True)
         self.steps += is_loop
@@ -320,6 +341,8 @@ class Drive:
         error: Exception | None = None,
         output: Any = None,
     ) -> DriveEnd:
+        if self.stop.is_cancelled:
+            status, failure, error, output = RunStatus.CANCELLED, None, None, None
         return DriveEnd(
             status=status,
             position=position,

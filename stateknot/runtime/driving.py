@@ -13,6 +13,7 @@ from stateknot.runtime.drive import Drive, DriveEnd
 from stateknot.runtime.durability import make_committer
 from stateknot.runtime.events import EventLog
 from stateknot.runtime.heartbeat import Heartbeat
+from stateknot.runtime.stopping import Stop
 from stateknot.runtime.watching import Watch
 
 if TYPE_CHECKING:
@@ -45,10 +46,11 @@ def drive_claimed(
     log.attach(watch.sinks)
     log.tell("run.started", run_id=run.id, holder=fence.holder, epoch=fence.epoch)
     log.tell("recursion.depth_changed", depth=len(config.frames) + 1)
-    committer = make_committer(config.durability, store, fence, log)
+    stop = Stop(store, fence)
+    committer = make_committer(config.durability, store, fence, log, stop)
     drive = Drive(graph.blueprint, config, store, fence, committer, drive_claimed)
     try:
-        with Heartbeat(store, fence, drive.lost):
+        with Heartbeat(store, stop, run.id):
             end = drive.run(run, quantum, position)
     except BaseException:
         committer.close()

@@ -37,6 +37,7 @@ if TYPE_CHECKING:
     from stateknot.kernel.store import Store
     from stateknot.kernel.writes import Boundary, Deferral
     from stateknot.runtime.events import EventLog
+    from stateknot.runtime.stopping import Stop
 
 Placed = TypeVar("Placed", AttemptRecord, WaitRecord)
 
@@ -44,8 +45,8 @@ Placed = TypeVar("Placed", AttemptRecord, WaitRecord)
 class Committer:
     """Writes each boundary before the run goes on (`sync`)."""
 
-    def __init__(self, store: Store, fence: Fence, log: EventLog) -> None:
-        self.store, self.fence, self.log = store, fence, log
+    def __init__(self, store: Store, fence: Fence, log: EventLog, stop: Stop) -> None:
+        self.store, self.fence, self.log, self.stop = store, fence, log, stop
 
     def commit(self, boundary: Boundary) -> None:
         """Take a boundary; raises what the store raised."""
@@ -96,20 +97,24 @@ class Committer:
         """End the run without a checkpoint."""
         self.drain()
         with self.store.atomic():
-            self.store.finish(self.fence, status, error=error, events=self.log.take())
+            is_cancelled = self.store.finish(
+                self.fence, status, error=error, events=self.log.take()
+            )
+        self.stop.note(is_cancelled)
 
     def defer(self, deferral: Deferral) -> None:
         """Put the head's superstep off."""
         self.drain()
         with self.store.atomic():
-            self.store.defer(self.fence, deferral)
+            is_cancelled = self.store.defer(self.fence, deferral)
+        self.stop.note(is_cancelled)
 
     def close(self) -> None:
         """Free what the committer holds; never raises."""
 
     def _write(self, boundary: Boundary) -> None:
         """Store a boundary; only then is it told live that it is saved."""
-        self.store.commit(self.fence, boundary)
+        self.stop.note(self.store.commit(self.fence, boundary))
         for event in boundary.events:
             if event.kind == SAVED:
                 self.log.pass_on(event, live_only=True)
@@ -121,8 +126,8 @@ class ExitCommitter(Committer):
     See Note [One place for many].
     """
 
-    def __init__(self, store: Store, fence: Fence, log: EventLog) -> None:
-        super().__init__(store, fence, log)
+    def __init__(self, store: Store, fence: Fence, log: EventLog, stop: Stop) -> None:
+        super().__init__(store, fence, log, stop)
         self._held: Boundary | None = None
         self._behind: list[AttemptRecord] = []
         self._swallowed = 0
@@ -229,8 +234,8 @@ class AsyncCommitter(Committer):
     """Writes behind the run, in order (`async`). See Note [Nothing behind a failed
     write]."""
 
-    def __init__(self, store: Store, fence: Fence, log: EventLog) -> None:
-        super().__init__(store, fence, log)
+    def __init__(self, store: Store, fence: Fence, log: EventLog, stop: Stop) -> None:
+        super().__init__(store, fence, log, stop)
         self._queue: queue.Queue[Callable[[], None] | None] = queue.Queue()
         self._failure: BaseException | None = None
         self._thread = threading.Thread(target=self._work, name="stateknot-writer")
@@ -275,8 +280,8 @@ class AsyncCommitter(Committer):
 
 
 def make_committer(
-    mode: DurabilityMode, store: Store, fence: Fence, log: EventLog
+    mode: DurabilityMode, store: Store, fence: Fence, log: EventLog, stop: Stop
 ) -> Committer:
     """The committer of a durability mode."""
     kinds = {DurabilityMode.ASYNC: AsyncCommitter, DurabilityMode.EXIT: ExitCommitter}
-    return kinds.get(mode, Committer)(store, fence, log)
+    return kinds.get(mode, Committer)(store, fence, log, stop)

@@ -9,7 +9,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from stateknot.errors import NodeFailedError, ResumeError
+from stateknot.errors import (
+    LeaseError,
+    NodeFailedError,
+    ResumeError,
+    RunCancelledError,
+)
 from stateknot.kernel.blueprint_definition import define
 from stateknot.kernel.builder import BlueprintBuilder
 from stateknot.kernel.commands import Command, ResumeTarget
@@ -267,9 +272,22 @@ class CompiledGraph(ThreadApi):
             end = drive_claimed(self, store, run, fence, log=log, position=position)
         except ChildOfOtherCode as stop:
             raise stop.refusal from None
+        except LeaseError as error:
+            self._raise_cancelled(store, run, error)
+            raise
+        if end.status is RunStatus.CANCELLED:
+            self._raise_cancelled(store, run, None)
         execution = self._execution(end, run)
         self._raise_failure(end, run, execution)
         return execution
+
+    def _raise_cancelled(
+        self, store: Store, run: RunRecord, cause: LeaseError | None
+    ) -> None:
+        """Raise RunCancelledError if that is how the run ended."""
+        ended = store.find_run(run.id)
+        if ended is not None and ended.status is RunStatus.CANCELLED:
+            raise RunCancelledError(run.id, ended.cancel_reason) from cause
 
     def _execution(self, end: DriveEnd, run: RunRecord) -> GraphExecution:
         position = end.position

@@ -1,8 +1,16 @@
 """Keeping a lease while a drive runs, from a thread and a connection of its own.
 
-The first beat comes after a third of the lease, so that a short drive costs none. When
-the lease was lost, `lost` is set: the drive's next write is refused anyway, and
-handlers that ask `ctx.is_cancelled()` can stop early.
+The first beat comes after a third of the lease, so that a short drive costs none. What
+the beat tells, that the lease was lost or that the run is to be cancelled, is kept in
+the drive's `Stop`, and it was the last one: what is left of the lease is all the time a
+drive has to end a run that is to be cancelled. See Note [The lease bounds a cancel].
+
+Note [The lease bounds a cancel]
+~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~
+Behind a request no lease is renewed. A handler that neither asks nor ends, in a process
+that is alive, is thereby treated like a process that died: once the lease ran out, the
+next sweep ends the run, and whatever the handler still gives is refused by the fence. A
+cancel takes `lease_seconds` and one sweep at most.
 """
 
 from __future__ import annotations
@@ -11,22 +19,20 @@ import logging
 import threading
 from typing import TYPE_CHECKING
 
-from stateknot.errors import LeaseError
-
 if TYPE_CHECKING:
     from types import TracebackType
 
-    from stateknot.kernel.records import Fence
     from stateknot.kernel.store import Store
+    from stateknot.runtime.stopping import Stop
 
 logger = logging.getLogger("stateknot")
 
 
 class Heartbeat:
-    """Renews a fence's lease until it is left."""
+    """Renews a drive's lease until it is left."""
 
-    def __init__(self, store: Store, fence: Fence, lost: threading.Event) -> None:
-        self._store, self._fence, self._lost = store, fence, lost
+    def __init__(self, store: Store, stop: Stop, run_id: str) -> None:
+        self._store, self._stop, self._run_id = store, stop, run_id
         self._done = threading.Event()
         self._thread: threading.Thread | None = None
 
@@ -63,13 +69,8 @@ class Heartbeat:
     def _renewed(self) -> bool:
         """Renew once; a database that is away for a moment is tried again next time."""
         try:
-            with self._store.atomic():
-                self._store.renew(self._fence)
-        except LeaseError:
-            self._lost.set()
-            logger.warning("lease lost", extra={"run_id": self._fence.run_id})
-            return False
+            return self._stop.beat()
         except Exception:  # the lease may still be held: try again
-            logger.exception("heartbeat failed", extra={"run_id": self._fence.run_id})
+            logger.exception("heartbeat failed", extra={"run_id": self._run_id})
             self._store.thread_finished()
         return True

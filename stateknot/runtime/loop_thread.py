@@ -13,11 +13,13 @@ from concurrent.futures import TimeoutError as FutureTimeoutError
 from typing import TYPE_CHECKING, Any
 
 from stateknot.errors import RunError
+from stateknot.runtime.stopping import GRACE_SECONDS, POLL_SECONDS
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine
     from contextvars import Context
 
+    from stateknot.runtime.stopping import Stop
 
 logger = logging.getLogger("stateknot")
 
@@ -29,8 +31,8 @@ of a handler that timed out cannot be stopped, and must not hold the worker."""
 class LoopThread:
     """Runs coroutines from any thread on one loop."""
 
-    def __init__(self, at_end: Callable[[], None]) -> None:
-        self._at_end = at_end
+    def __init__(self, at_end: Callable[[], None], stop: Stop) -> None:
+        self._at_end, self._stop = at_end, stop
         self._lock = threading.Lock()
         self._loop: asyncio.AbstractEventLoop | None = None
         self._thread: threading.Thread | None = None
@@ -38,10 +40,11 @@ class LoopThread:
     def run(self, work: Coroutine[Any, Any, Any], variables: Context) -> Any:
         """Await `work` on the loop and give its result to the calling thread.
 
-        `variables` are the context variables that it sees.
+        `variables` are the context variables that it sees. When the drive must stop,
+        the work is cancelled, and what ends the drive is raised.
         """
-        loop = self._started()
-        return asyncio.run_coroutine_threadsafe(_within(work, variables), loop).result()
+        within = _within(work, variables, self._stop)
+        return asyncio.run_coroutine_threadsafe(within, self._started()).result()
 
     def close(self) -> None:
         """End the loop and free what its threads hold."""
@@ -102,8 +105,18 @@ def _serve(loop: asyncio.AbstractEventLoop) -> None:
         return
 
 
-async def _within(work: Coroutine[Any, Any, Any], variables: Context) -> Any:
-    return await asyncio.get_running_loop().create_task(work, context=variables)
+async def _within(
+    work: Coroutine[Any, Any, Any], variables: Context, stop: Stop
+) -> Any:
+    task = asyncio.get_running_loop().create_task(work, context=variables)
+    while True:
+        await asyncio.wait({task}, timeout=POLL_SECONDS)
+        if task.done():
+            return task.result()
+        if stop.is_set():
+            task.cancel()
+            await asyncio.wait({task}, timeout=GRACE_SECONDS)
+            stop.require_going()
 
 
 def require_no_loop() -> None:

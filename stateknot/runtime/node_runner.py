@@ -41,7 +41,6 @@ if TYPE_CHECKING:
 
     from stateknot.kernel.blueprint import Blueprint, NodeSpec
     from stateknot.kernel.outcome import Outcome
-    from stateknot.kernel.records import RunRecord
     from stateknot.kernel.store import Store
     from stateknot.runtime.children import DriveChild
     from stateknot.runtime.config import RunConfig
@@ -49,6 +48,7 @@ if TYPE_CHECKING:
     from stateknot.runtime.loop_thread import LoopThread
     from stateknot.runtime.once import AtMostOnce, Together
     from stateknot.runtime.position import Position
+    from stateknot.runtime.stopping import Stop
 
 
 @dataclass(slots=True, kw_only=True)
@@ -63,8 +63,7 @@ class NodeRunner:
     log: EventLog
     loop: LoopThread
     on_attempt: Callable[[AttemptRecord], None]
-    is_cancelled: Callable[[], bool]
-    heartbeat: Callable[[], None]
+    stop: Stop
     store: Store
     drive_child: DriveChild
     together: Together
@@ -74,10 +73,14 @@ class NodeRunner:
     def run(
         self, position: Position, activation: Activation, fork: Fork | None = None
     ) -> Ran:
-        """Run `activation` of the position's superstep until it ends for good."""
+        """Run `activation` of the position's superstep until it ends for good.
+
+        Raises RunCancelledError or LeaseError when the drive must stop instead.
+        """
         spec = self.blueprint.nodes[activation.node]
         context = self.context(position, activation, fork)
         while True:
+            self.stop.require_going()
             self._hand_over(position, activation, context)
             started = self.config.clock.now()
             try:
@@ -85,6 +88,7 @@ class NodeRunner:
             except LeaseError:
                 raise
             except Exception as error:  # noqa: BLE001 - the boundary of author's code
+                self.stop.require_whole(context.has_seen_end, error)
                 # The decision first: a predicate that fails leaves its note there.
                 # A try that was lost with its worker uses up no retry.
                 tries = context.attempt - position.lost.get(activation.id, 0)
@@ -162,16 +166,12 @@ class NodeRunner:
             _lineage=position.lineage,
         )
         context._emit = emitter(self.log, context)
-        context._is_cancelled = self.is_cancelled
-        context._heartbeat = self.heartbeat
+        context._is_cancelled = self.stop.is_set
+        context._heartbeat = self.stop.renew
         if self.blueprint.nodes[activation.node].transactional:
             # Renewed here, the run's row would be locked until the handler ends.
-            context._heartbeat = partial(self._require_held, run)
+            context._heartbeat = self.stop.require_going
         return context
-
-    def _require_held(self, run: RunRecord) -> None:
-        if self.is_cancelled():
-            raise LeaseError(run.id, run.epoch)
 
     def _hand_over(
         self, position: Position, activation: Activation, context: NodeContext
@@ -219,22 +219,25 @@ class NodeRunner:
         timeout = spec.timeout_seconds or self.blueprint.node_timeout_seconds
         try:
             if spec.transactional:
-                return call_here(
+                result = call_here(
                     function, arguments, context, timeout=timeout, variables=variables
                 )
-            return call(
-                function,
-                arguments,
-                node_id=spec.id,
-                is_async=is_awaited,
-                timeout=timeout,
-                loop=self.loop,
-                at_thread_end=self.store.thread_finished,
-                variables=variables,
-            )
+            else:
+                result = call(
+                    function,
+                    arguments,
+                    node_id=spec.id,
+                    is_async=is_awaited,
+                    timeout=timeout,
+                    loop=self.loop,
+                    at_thread_end=self.store.thread_finished,
+                    variables=variables,
+                )
         except NodeTimeoutError:
             context.end()
             raise
+        self.stop.require_whole(context.has_seen_end)
+        return result
 
     def _children(self, position: Position, context: NodeContext) -> Children:
         """What the handler's calls of graphs are run by."""
@@ -248,7 +251,7 @@ class NodeRunner:
             activation_id=context.activation_id,
             answers=tuple(position.answered_waits(context.activation_id)),
             drive=self.drive_child,
-            hold=self.heartbeat,
+            hold=self.stop.renew,
             note=partial(self.log.tell, step=context.step),
             is_elsewhere=spec.is_async,
             is_refused=spec.runs_once,
@@ -279,6 +282,7 @@ class NodeRunner:
         except LeaseError:
             raise
         except Exception as second:  # noqa: BLE001 - the boundary of author's code
+            self.stop.require_whole(handling.has_seen_end, second)
             error.add_note(f"its error handler failed too: {second!r}")
             first = failed.attempt.started_at
             return self._failed(position, activation, context, first, error)
@@ -338,6 +342,7 @@ class NodeRunner:
             attempt=context.attempt,
             delay=delay,
         )
+        self.stop.require_going()
         self.config.clock.sleep(delay)
         return context.next_attempt()
 

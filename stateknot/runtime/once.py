@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING
 from stateknot.errors import (
     LeaseError,
     NodeTimeoutError,
+    RunCancelledError,
     SerializationError,
 )
 from stateknot.kernel.failure import NodeFailure
@@ -38,6 +39,7 @@ if TYPE_CHECKING:
     from stateknot.kernel.outcome import Outcome
     from stateknot.kernel.vocabulary import JsonValue
     from stateknot.runtime.position import Position
+    from stateknot.runtime.stopping import Stop
 
     RecordWith = Callable[[Callable[[], Sequence[AttemptRecord] | None]], None]
 
@@ -100,6 +102,7 @@ class AtMostOnce:
 
     fold: StateFold
     record_now: Callable[[Sequence[AttemptRecord]], None]
+    stop: Stop
 
     def run(
         self,
@@ -110,7 +113,8 @@ class AtMostOnce:
     ) -> Ran:
         """`call` the handler, `read` its result, and `end` the attempt that began.
 
-        Raises LeaseError when the run was lost: the start stands as it is then.
+        Raises LeaseError or RunCancelledError when the drive must stop: the start
+        stands as it is then.
         """
         running = replace(start, status=AttemptStatus.RUNNING, result=marked(BEGUN))
         self.record_now([running])
@@ -122,6 +126,8 @@ class AtMostOnce:
             failure = _unknown(start, error)
             return self._close(start, Failed(failure=failure), end, marked(BEGUN))
         except Exception as error:  # noqa: BLE001 - the boundary of author's code
+            if isinstance(error, RunCancelledError):
+                self.stop.require_going()
             failure = _known(start, error)
             return self._close(start, Failed(failure=failure), end, marked(FAILED))
         try:

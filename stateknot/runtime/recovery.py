@@ -2,7 +2,8 @@
 
 It never drives. Runs whose lease ran out, runs whose wake-up was lost, paused runs
 whose answer came too late for their drive, and closing runs whose usage was not known
-are woken; two sweeps at once wake each run once. Revisions that drained are retired.
+are woken; two sweeps at once wake each run once. Runs that are to be cancelled and
+whose driver is gone are ended, and revisions that drained are retired.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ from django.db.models.functions import Now, RowNumber
 from stateknot.conf import get_settings
 from stateknot.errors import AlreadyAnsweredError
 from stateknot.kernel.vocabulary import RunStatus, WaitKind, WaitStatus
+from stateknot.kernel.writes import Cancellation
 from stateknot.models import Run, Wait
 from stateknot.runtime.admission import answer_due
 from stateknot.runtime.turns import free_slots
@@ -52,6 +54,7 @@ class SweepReport:
 def sweep() -> SweepReport:
     """Wake what was missed, at most `sweep_batch` runs. Safe to run twice at once."""
     settings = get_settings()
+    _end_cancelled(settings.database, settings.sweep_batch)
     _answer_expired(settings.database, settings.sweep_batch)
     answered, failed = _reopen_answered(settings.database, settings.sweep_batch)
     grace = timedelta(seconds=settings.wake_grace_seconds)
@@ -92,6 +95,22 @@ def _wake(rows: RunQuerySet, using: str, batch: int) -> list[str]:
         for run_id in ids:
             wake(str(run_id))
     return [str(run_id) for run_id in ids]
+
+
+def _end_cancelled(using: str, batch: int) -> None:
+    """End runs that are to be cancelled and whose driver did not: it is gone, or its
+    handler did not stop within the lease."""
+    overdue = Run.objects.using(using).overdue_to_cancel()
+    store = DjangoCheckpointer(using)
+    oldest = overdue.order_by("cancel_requested_at").values_list("id", flat=True)
+    for run_id in list(oldest[:batch]):
+        try:
+            with transaction.atomic(using=using):
+                locked = overdue.select_for_update(skip_locked=True, of=("self",))
+                if locked.filter(id=run_id):
+                    store.cancel(Cancellation(run_id=str(run_id)))
+        except Exception:
+            logger.exception("sweep failed", extra={"run_id": str(run_id)})
 
 
 def _answer_expired(using: str, batch: int) -> None:

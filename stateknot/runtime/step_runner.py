@@ -18,6 +18,7 @@ from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from stateknot.errors import RunCancelledError
 from stateknot.kernel.limits import FLUSH_WINDOW_SECONDS
 from stateknot.kernel.once import lost_start, unfinished_failure
 from stateknot.kernel.outcome import Asked, Completed, Failed, NotRun
@@ -46,7 +47,9 @@ class StepResult:
     """The outcome of every activation in active order, and the attempts behind them.
 
     `attempts` were not written yet; `flushed` names results that were. `child_runs`
-    are those of this pass, `reused_runs` those behind results of an earlier one.
+    are those of this pass, `reused_runs` those behind results of an earlier one. It is
+    broken off where a handler was stopped, or not started, since the run is to be
+    cancelled; then the attempts carry their results.
     """
 
     outcomes: list[tuple[Activation, Outcome]]
@@ -54,6 +57,11 @@ class StepResult:
     flushed: frozenset[str] = frozenset()
     child_runs: list[ChildRun] = field(default_factory=list)
     reused_runs: list[ChildRun] = field(default_factory=list)
+    is_broken_off: bool = False
+
+    def finished(self) -> list[AttemptRecord]:
+        """The attempts that were not written yet."""
+        return [a for a in self.attempts if a.id not in self.flushed]
 
 
 @dataclass(slots=True, kw_only=True)
@@ -71,10 +79,18 @@ class StepRunner:
         self._close_lost(position)
         due = {a.id: self._known(position, a) for a in position.pending}
         to_run = [a for a in position.pending if due[a.id] is None]
-        if self.is_parallel and len(position.pending) > 1 and len(to_run) > 0:
+        side_by_side = self.is_parallel and len(position.pending) > 1 and bool(to_run)
+        if side_by_side:
             ran = self._run_concurrent(position, to_run, flushed)
         else:
             ran = self._run_sequential(position, due, flushed)
+        if len(ran) < len(to_run) and self._is_broken_off(ran, side_by_side):
+            return StepResult(
+                outcomes=[],
+                attempts=self._finished(ran.values()),
+                flushed=frozenset(flushed),
+                is_broken_off=True,
+            )
         outcomes = [
             (a, self._outcome(due[a.id], ran.get(a.id))) for a in position.pending
         ]
@@ -87,6 +103,16 @@ class StepRunner:
             child_runs=self.nodes.told.take(),
             reused_runs=self._reused_runs(position, reused),
         )
+
+    def _is_broken_off(self, ran: dict[str, Ran], side_by_side: bool) -> bool:
+        """Whether a cancel is why not everything ran to its end.
+
+        One after the other, nothing runs behind a failure or a question anyway.
+        """
+        if not self.nodes.stop.is_cancelled:
+            return False
+        is_whole = all(isinstance(item.outcome, Completed) for item in ran.values())
+        return side_by_side or is_whole
 
     def _reused_runs(self, position: Position, reused: list[str]) -> list[ChildRun]:
         """The child runs behind results that an earlier pass kept."""
@@ -143,12 +169,16 @@ class StepRunner:
                 continue
             if stopped and not position.answered_waits(activation.id):
                 continue
+            if self.nodes.stop.is_set():
+                break
             self._announce(position, activation, None)
             try:
                 result = ran[activation.id] = self.nodes.run(position, activation)
             except ChildOfOtherCode:
                 self._keep(self._finished(ran.values()))
                 raise
+            except RunCancelledError:
+                break
             if result.is_recorded:
                 flushed.add(result.attempt.id)
             stopped = stopped or not isinstance(result.outcome, Completed)
@@ -230,6 +260,8 @@ class StepRunner:
                     result = future.result()
                 except ChildOfOtherCode as stop:
                     stops.append(stop)
+                    continue
+                except RunCancelledError:
                     continue
                 ran[futures[future].id] = result
                 if result.is_recorded:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from stateknot.errors import CheckpointError
+from stateknot.kernel.writes import Cancellation
 from stateknot.runtime.configured import ConfiguredGraph
 from stateknot.runtime.events import EventLog
 from stateknot.runtime.execution import config_of, may_have_questions, snapshot_of
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
 
     from stateknot.kernel.records import CheckpointRecord, WaitRecord
     from stateknot.kernel.store import Store
+    from stateknot.kernel.vocabulary import RunStatus
     from stateknot.runtime.execution import StateSnapshot
 
 
@@ -107,6 +109,21 @@ class ThreadApi(ConfiguredGraph):
             "checkpoint_id": run.head_id,
             "namespace": list(run.namespace),
         }
+
+    def cancel(self, thread_id: str, *, reason: str = "") -> RunStatus:
+        """End the thread's run as cancelled, and the child runs it has; its status.
+
+        A run that somebody drives is asked to stop and is `running` until it did:
+        after the superstep it is in, or once its lease ran out. Raises RunError for a
+        run that ended otherwise, CheckpointError for a thread without one.
+        """
+        store = self._store()
+        run = store.find_thread_run(thread_id, self.config.namespace)
+        if run is None:
+            raise CheckpointError(f"no run found on thread {thread_id!r}")
+        with store.atomic():
+            cancelled = store.cancel(Cancellation(run_id=run.id, reason=reason))
+        return cancelled.status
 
     def _waits(
         self, store: Store, thread_id: str, records: list[CheckpointRecord]

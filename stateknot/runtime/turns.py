@@ -23,26 +23,14 @@ from django.db.models import BooleanField, Case, Q, Subquery, When
 from django.db.models.functions import Now
 
 from stateknot.conf import get_settings
-from stateknot.kernel.records import Slots
 from stateknot.kernel.vocabulary import RunStatus
 from stateknot.models import Run
-from stateknot.registry import find_graph, list_graphs
+from stateknot.registry import list_graphs
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection
 
 _AT_REST = ("interrupted", "completed", "failed", "cancelled")
-
-
-def slots_of(graph_id: str) -> Slots:
-    """The limits that a claim of a run of `graph_id` is under."""
-    settings = get_settings()
-    graph = find_graph(graph_id)
-    in_code = graph.config.max_running if graph is not None else None
-    return Slots(
-        of_graph=settings.max_running.get(graph_id, in_code),
-        in_all=settings.max_running_total,
-    )
 
 
 def graph_limits() -> dict[str, int]:

@@ -24,6 +24,7 @@ from stateknot.kernel.failure import NodeFailure
 from stateknot.kernel.records import Event
 from stateknot.kernel.retry import is_retryable
 from stateknot.kernel.vocabulary import RunStatus, WaitStatus
+from stateknot.kernel.writes import Cancellation
 from stateknot.registry import find_graph
 from stateknot.runtime.admission import find_standing, reopen
 from stateknot.runtime.budget import Quantum
@@ -31,7 +32,7 @@ from stateknot.runtime.child_revisions import hosts_children, require_child_code
 from stateknot.runtime.child_stops import ChildOfOtherCode
 from stateknot.runtime.closing import settle
 from stateknot.runtime.driving import drive_claimed, release
-from stateknot.runtime.turns import slots_of
+from stateknot.runtime.slots import slots_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -82,6 +83,8 @@ def drive_run(store: Store, run_id: str, quantum: Quantum | None = None) -> Driv
         return Driven(run_id=run_id)
     if run.parent_run_id is not None:
         return Driven(run_id=run_id)
+    if run.is_to_be_cancelled:
+        return Driven(run_id=run_id, status=_end_cancelled(store, run))
     graph = find_graph(run.graph_id, digest=run.digest)
     if graph is None:
         newest = find_graph(run.graph_id)
@@ -101,6 +104,13 @@ def drive_run(store: Store, run_id: str, quantum: Quantum | None = None) -> Driv
     if fence is None or claimed is None:
         return Driven(run_id=run_id)
     return _drive(store, graph, claimed, fence, quantum)
+
+
+def _end_cancelled(store: Store, run: RunRecord) -> RunStatus:
+    """End a run that is to be cancelled, if its driver's lease ran out."""
+    with store.atomic():
+        asked = Cancellation(run_id=run.id, reason=run.cancel_reason)
+        return store.cancel(asked).status
 
 
 def _drive(

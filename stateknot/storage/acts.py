@@ -15,6 +15,7 @@ from stateknot.errors import (
     AlreadyAnsweredError,
     NotFoundError,
 )
+from stateknot.kernel.cancelling import require_can_cancel
 from stateknot.kernel.lifecycle import (
     require_can_reopen,
     require_can_write,
@@ -38,10 +39,11 @@ from stateknot.storage.boundary import (
     checkpoint_row,
     load_tip,
     open_timers,
-    resting_changes,
 )
+from stateknot.storage.cancelling import cancel
 from stateknot.storage.journal import append_journal
 from stateknot.storage.reading import StoreReader
+from stateknot.storage.resting import resting_changes
 from stateknot.storage.revisions import store_revision
 from stateknot.storage.rows import (
     STANDING_WAITS,
@@ -55,7 +57,13 @@ from stateknot.storage.rows import (
 if TYPE_CHECKING:
     from stateknot.kernel.records import CheckpointRecord, RunRecord, WaitRecord
     from stateknot.kernel.vocabulary import JsonValue
-    from stateknot.kernel.writes import ManualWrite, Move, Reopening, ThreadFork
+    from stateknot.kernel.writes import (
+        Cancellation,
+        ManualWrite,
+        Move,
+        Reopening,
+        ThreadFork,
+    )
 
 
 # Named, since a save of all columns would write back times that the database set, and
@@ -188,6 +196,21 @@ class StoreActs(StoreReader):
             **resting_changes(RunStatus.FAILED, error),
         )
         return True
+
+    def cancel(self, cancellation: Cancellation) -> RunRecord:
+        """See the port. Locks: the run's row, then its children's."""
+        uuid = as_uuid(cancellation.run_id)
+        if uuid is None:
+            raise NotFoundError(f"no run {cancellation.run_id}")
+        run = self._locked(uuid)
+        record = run_record(run, run.thread.key, run.revision.digest)
+        require_can_cancel(record)
+        if record.status.is_terminal:
+            return record
+        is_driven = self._is_driven(run)
+        cancel(run, cancellation, is_driven=is_driven, using=self.using)
+        run = self._locked(run.id)
+        return run_record(run, run.thread.key, run.revision.digest)
 
     def answer(self, wait_id: str, value: JsonValue, *, actor: str = "") -> WaitRecord:
         """See the port. Locks: the run's row, then the wait's."""

@@ -17,7 +17,7 @@ repeated.
 from __future__ import annotations
 
 from collections import OrderedDict
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import timedelta
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
@@ -28,6 +28,7 @@ from django.db.models import F, Max
 from django.db.models.functions import Now
 
 from stateknot.errors import LeaseError
+from stateknot.kernel.cancelling import as_cancelled, cancelled
 from stateknot.kernel.profile import decode, encode
 from stateknot.kernel.vocabulary import RunStatus, WaitKind, WaitStatus
 from stateknot.models import Checkpoint, NodeAttempt, Run, Wait
@@ -37,8 +38,10 @@ from stateknot.storage.boundary_sql import (
     is_one_statement,
     write_rows,
 )
+from stateknot.storage.cancelling import close_family
 from stateknot.storage.deltas import Places, chain_digest, encode_row, places_of
 from stateknot.storage.journal import JournalHead, journal_columns, load_journal_head
+from stateknot.storage.resting import resting_changes
 from stateknot.storage.rows import attempt_columns, join_namespace, wait_row
 
 if TYPE_CHECKING:
@@ -158,11 +161,11 @@ def _columns_and_places(
 
 def commit_boundary(
     fence: Fence, boundary: Boundary, *, tips: TipCache, using: str
-) -> None:
+) -> bool:
     """Store a boundary under its fence and move the head, in one transaction.
 
-    Locks: the run's row, by updating it. Raises LeaseError when another epoch holds the
-    run.
+    Whether the run is to be cancelled, see the port. Locks: the run's row, by updating
+    it. Raises LeaseError when another epoch holds the run.
     """
     tip = tips.find(fence.run_id, boundary.checkpoint.parent_id)
     tips.forget(fence.run_id)
@@ -170,10 +173,13 @@ def commit_boundary(
         written = _drafted(fence, boundary, tip)
         if write_rows(written.rows, using):
             tips.keep(fence.run_id, written.tip)
-            return
+            return False
         tip = None
     with transaction.atomic(using=using):
-        tips.keep(fence.run_id, _commit_here(fence, boundary, tip, using))
+        behind, is_cancelled = _commit_here(fence, boundary, tip, using)
+    if not is_cancelled:
+        tips.keep(fence.run_id, behind)
+    return is_cancelled
 
 
 def is_hot(boundary: Boundary) -> bool:
@@ -187,16 +193,35 @@ def is_hot(boundary: Boundary) -> bool:
     return boundary.status is RunStatus.RUNNING and not touches_more
 
 
-def _commit_here(fence: Fence, boundary: Boundary, tip: Tip | None, using: str) -> Tip:
-    """Commit inside the caller's transaction; gives the tip behind the boundary."""
+def _commit_here(
+    fence: Fence, boundary: Boundary, tip: Tip | None, using: str
+) -> tuple[Tip, bool]:
+    """Commit inside the caller's transaction; gives the tip behind the boundary.
+
+    A tip that still fits says that nobody asked to cancel: that would have moved the
+    journal. Otherwise the row is read, and tells.
+    """
     written = _drafted(fence, boundary, tip) if tip is not None else None
-    if written is None or not _write(fence, boundary, written.rows, using):
-        run = _held_run(fence, using)
-        tip = load_tip(run, boundary.checkpoint.parent_id, using)
-        written = _drafted(fence, boundary, tip)
-        if not _write(fence, boundary, written.rows, using):
-            raise LeaseError(fence.run_id, fence.epoch)
-    return written.tip
+    if written is not None and _write(fence, boundary, written.rows, using):
+        return written.tip, False
+    run = _held_run(fence, using)
+    is_cancelled = run.cancel_requested_at is not None
+    if is_cancelled:
+        boundary = _as_cancelled(boundary, run, using)
+    tip = load_tip(run, boundary.checkpoint.parent_id, using)
+    written = _drafted(fence, boundary, tip)
+    if not _write(fence, boundary, written.rows, using):
+        raise LeaseError(fence.run_id, fence.epoch)
+    return written.tip, is_cancelled
+
+
+def _as_cancelled(boundary: Boundary, run: Run, using: str) -> Boundary:
+    """The boundary of a run that is to be cancelled, with its end told if it rests."""
+    stored = as_cancelled(boundary)
+    if stored is boundary:
+        return boundary
+    told = cancelled(str(run.id), run.cancel_reason, close_family(run, using))
+    return replace(stored, events=(*stored.events, told))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -276,20 +301,6 @@ def _held_run(fence: Fence, using: str) -> Run:
     if run is None:
         raise LeaseError(fence.run_id, fence.epoch)
     return run
-
-
-def resting_changes(status: RunStatus, error: Any) -> dict[str, Any]:
-    """The columns of a run that stops being driven, for now or for good."""
-    return {
-        "status": str(status),
-        "holder": "",
-        "lease_expires_at": None,
-        "wake_at": None,
-        "error": dict(error) if error else None,
-        "error_code": error.get("code", "")[:128] if error else "",
-        "failed_node": error.get("node", "")[:128] if error else "",
-        "ended_at": Now() if status.is_terminal else None,
-    }
 
 
 def _close_and_ask(fence: Fence, boundary: Boundary, using: str) -> None:

@@ -20,8 +20,8 @@ from stateknot.kernel.records import Activation, Event
 from stateknot.kernel.routing import with_ids
 from stateknot.kernel.vocabulary import AttemptStatus, RunStatus, WaitStatus
 from stateknot.models import Checkpoint, NodeAttempt, Run, Wait
-from stateknot.storage.boundary import resting_changes
 from stateknot.storage.journal import append_journal
+from stateknot.storage.resting import resting_changes
 from stateknot.storage.rows import attempt_record, attempt_row
 
 _TRIED = [AttemptStatus.FAILED.value, AttemptStatus.LOST.value]

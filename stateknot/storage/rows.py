@@ -97,6 +97,8 @@ def run_record(row: Run, thread_key: str, digest: str) -> RunRecord:
         output=decode(row.output) if row.output is not None else None,
         actor=row.actor,
         metadata=row.metadata,
+        cancel_requested_at=row.cancel_requested_at,
+        cancel_reason=row.cancel_reason,
         created_at=row.created_at,
         started_at=row.started_at,
         ended_at=row.ended_at,

@@ -28,10 +28,11 @@ from stateknot.storage.boundary import (
     TipCache,
     add_waits,
     commit_boundary,
-    resting_changes,
 )
+from stateknot.storage.cancelling import end_cancelled
 from stateknot.storage.journal import append_journal
 from stateknot.storage.losses import close_attempt, note_loss
+from stateknot.storage.resting import resting_changes
 from stateknot.storage.rows import (
     as_uuid,
     attempt_row,
@@ -52,6 +53,7 @@ if TYPE_CHECKING:
     )
     from stateknot.kernel.vocabulary import JsonValue
     from stateknot.kernel.writes import Admission, Boundary, Deferral
+    from stateknot.models.querysets import RunQuerySet
 
 
 class DjangoCheckpointer(StoreActs):
@@ -158,25 +160,28 @@ class DjangoCheckpointer(StoreActs):
             wake_at=None,
         )
 
-    def renew(self, fence: Fence) -> None:
-        """See the port."""
+    def renew(self, fence: Fence) -> bool:
+        """See the port. The update itself tells whether somebody asked to cancel."""
         lease = timedelta(seconds=get_settings().lease_seconds)
-        self._update_held(fence, lease_expires_at=Now() + lease)
+        held = self._rows_of(fence)
+        going = held.filter(cancel_requested_at=None)
+        if going.update(lease_expires_at=Now() + lease):
+            return False
+        if held.exists():
+            return True
+        raise LeaseError(fence.run_id, fence.epoch)
 
     def _update_held(self, fence: Fence, **changes: Any) -> None:
-        held = Run.objects.using(self.using).filter(
-            id=fence.run_id, epoch=fence.epoch, holder=fence.holder
-        )
-        if not held.update(**changes):
+        if not self._rows_of(fence).update(**changes):
             raise LeaseError(fence.run_id, fence.epoch)
 
-    def _held(self, fence: Fence) -> Run:
-        run: Run | None = (
-            Run.objects.using(self.using)
-            .select_for_update()
-            .filter(id=fence.run_id, epoch=fence.epoch, holder=fence.holder)
-            .first()
+    def _rows_of(self, fence: Fence) -> RunQuerySet:
+        return Run.objects.using(self.using).filter(
+            id=fence.run_id, epoch=fence.epoch, holder=fence.holder
         )
+
+    def _held(self, fence: Fence) -> Run:
+        run: Run | None = self._rows_of(fence).select_for_update().first()
         if run is None:
             raise LeaseError(fence.run_id, fence.epoch)
         return run
@@ -184,6 +189,8 @@ class DjangoCheckpointer(StoreActs):
     def release(self, fence: Fence) -> bool:
         """See the port."""
         run = self._held(fence)
+        if self._ended_cancelled(run, ()):
+            return False
         wants_more = run.status in (RunStatus.PENDING.value, RunStatus.RUNNING.value)
         run.holder, run.lease_expires_at, run.lost_claims = "", None, 0
         if wants_more:
@@ -191,9 +198,16 @@ class DjangoCheckpointer(StoreActs):
         self._save(run, "holder", "lease_expires_at", "status", "lost_claims")
         return wants_more
 
-    def commit(self, fence: Fence, boundary: Boundary) -> None:
+    def _ended_cancelled(self, run: Run, events: Sequence[Event]) -> bool:
+        """End a run that somebody asked to cancel; False, and nothing, for another."""
+        if run.cancel_requested_at is None:
+            return False
+        end_cancelled(run, events, self.using)
+        return True
+
+    def commit(self, fence: Fence, boundary: Boundary) -> bool:
         """See the port."""
-        commit_boundary(fence, boundary, tips=self._tips, using=self.using)
+        return commit_boundary(fence, boundary, tips=self._tips, using=self.using)
 
     def record_attempts(
         self, fence: Fence, attempts: Sequence[AttemptRecord], events: Sequence[Event]
@@ -224,11 +238,13 @@ class DjangoCheckpointer(StoreActs):
                 )
                 raise
 
-    def defer(self, fence: Fence, deferral: Deferral) -> None:
+    def defer(self, fence: Fence, deferral: Deferral) -> bool:
         """See the port. Locks: the run's row."""
         run = self._held(fence)
         rows = [attempt_row(fence.run_id, attempt) for attempt in deferral.attempts]
         NodeAttempt.objects.using(self.using).bulk_create(rows)
+        if self._ended_cancelled(run, deferral.events):
+            return True
         add_waits(run, deferral.waits, self.using)
         append_journal(run, deferral.events, using=self.using)
         changes = resting_changes(RunStatus.WAITING, None)
@@ -244,6 +260,7 @@ class DjangoCheckpointer(StoreActs):
                 "event_count": run.event_count,
             },
         )
+        return False
 
     def finish(
         self,
@@ -252,9 +269,11 @@ class DjangoCheckpointer(StoreActs):
         *,
         error: dict[str, JsonValue] | None,
         events: Sequence[Event],
-    ) -> None:
+    ) -> bool:
         """See the port. Locks: the run's row."""
         run = self._held(fence)
+        if self._ended_cancelled(run, events):
+            return True
         append_journal(run, events, using=self.using)
         self._update_held(
             fence,
@@ -262,3 +281,4 @@ class DjangoCheckpointer(StoreActs):
             event_count=run.event_count,
             **resting_changes(status, error),
         )
+        return False

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import threading
 from contextlib import contextmanager
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 from stateknot.kernel.vocabulary import RunStatus
@@ -108,10 +109,10 @@ class CrashingStore(MemoryCheckpointer):
         run: RunRecord = self._write("admit", lambda: admit(admission, holder))
         return run
 
-    def commit(self, fence: Fence, boundary: Boundary) -> None:
+    def commit(self, fence: Fence, boundary: Boundary) -> bool:
         """See the port."""
         commit = super().commit
-        self._write("commit", lambda: commit(fence, boundary))
+        return bool(self._write("commit", lambda: commit(fence, boundary)))
 
     def record_attempts(
         self, fence: Fence, attempts: Sequence[AttemptRecord], events: Sequence[Event]
@@ -120,10 +121,10 @@ class CrashingStore(MemoryCheckpointer):
         record = super().record_attempts
         self._write("record", lambda: record(fence, attempts, events))
 
-    def defer(self, fence: Fence, deferral: Deferral) -> None:
+    def defer(self, fence: Fence, deferral: Deferral) -> bool:
         """See the port."""
         defer = super().defer
-        self._write("defer", lambda: defer(fence, deferral))
+        return bool(self._write("defer", lambda: defer(fence, deferral)))
 
     def finish(
         self,
@@ -132,10 +133,11 @@ class CrashingStore(MemoryCheckpointer):
         *,
         error: dict[str, Any] | None,
         events: Sequence[Event],
-    ) -> None:
+    ) -> bool:
         """See the port."""
         finish = super().finish
-        self._write("finish", lambda: finish(fence, status, error=error, events=events))
+        write = partial(finish, fence, status, error=error, events=events)
+        return bool(self._write("finish", write))
 
     def release(self, fence: Fence) -> bool:
         """See the port; a dead process gives nothing back."""
