@@ -73,6 +73,10 @@ def own_frame(run: RunRecord, config: RunConfig) -> RecursionFrame:
     )
 
 
+LONGEST_SLEEP_SECONDS = 1.0
+"""On a worker a longer wait for a retry is stored, so that it does not hold it."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunConfig:
     """The run-time choices of a compiled graph; every `with_*` makes a changed copy."""

@@ -31,6 +31,7 @@ from stateknot.runtime.budget import Quantum
 from stateknot.runtime.child_revisions import hosts_children, require_child_code
 from stateknot.runtime.child_stops import ChildOfOtherCode
 from stateknot.runtime.closing import settle
+from stateknot.runtime.config import LONGEST_SLEEP_SECONDS
 from stateknot.runtime.driving import drive_claimed, release
 from stateknot.runtime.slots import slots_of
 
@@ -55,10 +56,6 @@ class Driven:
     status: RunStatus | None = None
     steps: int = 0
     wants_more: bool = False
-
-
-LONGEST_SLEEP_SECONDS = 1.0
-"""A longer wait for a retry is stored, so that it does not hold a worker."""
 
 
 def holder_name(new_id: str) -> str:

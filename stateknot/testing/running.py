@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING, Any
 from stateknot.errors import RunError
 from stateknot.kernel.commands import Command
 from stateknot.kernel.vocabulary import RunStatus, WaitStatus
+from stateknot.runtime.config import LONGEST_SLEEP_SECONDS
 from stateknot.runtime.execution import execution_of
 from stateknot.runtime.position import load_position
-from stateknot.runtime.worker import LONGEST_SLEEP_SECONDS
 from stateknot.testing.answers import Script
 from stateknot.testing.clock import FakeClock
 from stateknot.testing.points import CrashingStore

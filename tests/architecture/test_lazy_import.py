@@ -38,8 +38,9 @@ def packages_loaded_by(code: str) -> set[str]:
         f"from stateknot import {', '.join(PUBLIC.split())}",
         "import stateknot; [getattr(stateknot, name) for name in stateknot.__all__]",
         "import stateknot.errors",
+        "import stateknot.testing",
     ],
-    ids=["package", "contract", "all", "errors"],
+    ids=["package", "contract", "all", "errors", "testing"],
 )
 def test_public_import_loads_no_django(code: str) -> None:
     loaded = packages_loaded_by(code)
