@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 
 Rows = dict[tuple[str, str, str], "Row"]
 CHAIN, FAN = "chain of 200, sync", "fan-out of 16"
+SHORT, SHORT_QUEUED = "200 short runs, 4 processes", "200 short runs, 4 workers"
 PG, LITE, LANGGRAPH = "postgres", "sqlite", "langgraph"
 
 
@@ -59,6 +60,10 @@ def _times(
 
 def _milliseconds(workload: str, database: str) -> Callable[[Rows], float]:
     return lambda rows: 1_000 / rows[workload, database, OURS].rate
+
+
+def _rate(workload: str, database: str) -> Callable[[Rows], float]:
+    return lambda rows: rows[workload, database, OURS].rate
 
 
 def _per_byte(workload: str, database: str) -> Callable[[Rows], float]:
@@ -107,6 +112,31 @@ BARS = (
         text="fan-out, PostgreSQL, times LangGraph",
         measure=_times(FAN, PG, LANGGRAPH),
         least=5,
+    ),
+    Bar(
+        text="short runs over 4 processes, PostgreSQL, times LangGraph",
+        measure=_times(SHORT, PG, LANGGRAPH),
+        least=3,
+    ),
+    Bar(
+        text="short runs over 4 workers, PostgreSQL, times LangGraph over 4 processes",
+        measure=_times(SHORT_QUEUED, PG, LANGGRAPH, SHORT),
+        least=3,
+    ),
+    Bar(
+        text="wake-up to first node, PostgreSQL, ms",
+        measure=_milliseconds("wake-up to first node", PG),
+        most=15,
+    ),
+    Bar(
+        text="idle worker, queries a second",
+        measure=_rate("idle worker, queries", PG),
+        most=1,
+    ),
+    Bar(
+        text="idle worker of 2 processes, % of a core",
+        measure=_rate("idle worker, processor", PG),
+        most=2,
     ),
 )
 

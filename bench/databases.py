@@ -33,6 +33,8 @@ class Database:
     alias: str
     url: str
     """A libpq URL of the server, or the path of the file."""
+    log: str = ""
+    """Where the server logs; a file has none."""
 
     def raw_rate(self) -> float:
         """Single-row commits a second through Django's cursor, here and now."""
@@ -87,15 +89,19 @@ def open_databases(
     The files lie under `folder` (default: where temporary files go).
     """
     place = Path(tempfile.mkdtemp(prefix="stateknot-bench-", dir=folder))
-    urls, servers = {}, []
+    urls, logs, servers = {}, {}, []
     if SQLITE in kinds:
         urls[SQLITE] = str(place / "bench.sqlite3")
     if POSTGRES in kinds:
         servers.append(_start_server(place / "data"))
         urls[POSTGRES] = servers[0].get_uri()
+        logs[POSTGRES] = str(place / "data" / "log")
     try:
         configure(urls)
-        found = {kind: Database(alias=kind, url=urls[kind]) for kind in kinds}
+        found = {
+            kind: Database(alias=kind, url=urls[kind], log=logs.get(kind, ""))
+            for kind in kinds
+        }
         for database in found.values():
             database.prepare()
         yield found
@@ -127,22 +133,47 @@ def configure(urls: dict[str, str]) -> None:
     import django
     from django.conf import settings
 
+    settings.configure(**settings_of(urls))
+    django.setup()
+
+
+def settings_of(urls: dict[str, str]) -> dict[str, Any]:
+    """Django's settings for the kinds in `urls`; PostgreSQL is the default one."""
     entries = {kind: _entry(kind, url) for kind, url in urls.items()}
-    settings.configure(
-        DEBUG=False,  # Django keeps every statement while it is on
-        SECRET_KEY="bench",  # noqa: S106 - nothing is signed here
-        INSTALLED_APPS=[
+    queue: dict[str, Any] = {
+        "name": "bench",
+        "orm": "default",
+        "workers": 2,
+        "queue_limit": 2,
+        "bulk": 1,
+        "timeout": 60,
+        "retry": 90,
+        "max_attempts": 1,
+        "ack_failures": True,
+        "save_limit": -1,
+        "poll": 0.5,
+        "log_level": "WARNING",
+    }
+    if POSTGRES in urls:
+        queue |= {"broker_class": "stateknot.broker.NotifyingBroker", "poll": 5}
+    return {
+        "DEBUG": False,  # Django keeps every statement while it is on
+        "SECRET_KEY": "bench",
+        "INSTALLED_APPS": [
             "django.contrib.contenttypes",
             "django.contrib.auth",
             "django_q",
             "stateknot.apps.StateKnotConfig",
+            "bench.site",
         ],
-        DATABASES={"default": next(iter(entries.values())), **entries},
-        USE_TZ=True,
-        DEFAULT_AUTO_FIELD="django.db.models.BigAutoField",
-        Q_CLUSTER={"name": "bench", "orm": "default", "timeout": 60, "retry": 90},
-    )
-    django.setup()
+        "DATABASES": {
+            "default": entries.get(POSTGRES) or next(iter(entries.values())),
+            **entries,
+        },
+        "USE_TZ": True,
+        "DEFAULT_AUTO_FIELD": "django.db.models.BigAutoField",
+        "Q_CLUSTER": queue,
+    }
 
 
 def _entry(kind: str, url: str) -> dict[str, Any]:
@@ -169,4 +200,5 @@ def _entry(kind: str, url: str) -> dict[str, Any]:
         "PORT": given.get("port", ""),
         "PASSWORD": given.get("password", ""),
         "CONN_MAX_AGE": 600,
+        "CONN_HEALTH_CHECKS": True,
     }

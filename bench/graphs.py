@@ -117,11 +117,11 @@ def nested(inner: int = 5) -> CompiledGraph:
 
 
 def short() -> CompiledGraph:
-    """Three nodes in a row."""
+    """Five nodes in a row."""
     builder = GraphBuilder("bench.short", state=Count, version="1.0.0")
-    for name in "abc":
+    for name in "abcde":
         builder.add_node(name, lambda s: {"n": s.n + 1})
-    return builder.add_sequence(START, "a", "b", "c").compile()
+    return builder.add_sequence(START, *"abcde").compile()
 
 
 def recorded(drawn: RecordedGraph) -> CompiledGraph:

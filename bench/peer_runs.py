@@ -10,6 +10,7 @@ import json
 import statistics
 import subprocess
 import sys
+import time
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -37,12 +38,23 @@ class Task:
     name: str
     unit: str
     units: int
+    processes: int = 1
+    """Do the work together; `units` are those of all of them."""
+    peers: tuple[str, ...] = PEERS
 
 
 TASKS = (
     Task(workload="chain of 200, sync", name="chain", unit="supersteps", units=200),
     Task(workload="fan-out of 16", name="fan", unit="activations", units=12 * 17),
     Task(workload="append 1 KB x 200", name="append", unit="supersteps", units=200),
+    Task(
+        workload="200 short runs, 4 processes",
+        name="short",
+        unit="runs",
+        units=200,
+        processes=4,
+        peers=("langgraph",),
+    ),
 )
 
 
@@ -71,12 +83,11 @@ class Peer:
         _, errors = self._process.communicate()
         raise PeerError((errors.strip().splitlines() or ["it ended"])[-1])
 
-    def seconds(self) -> float:
-        """Let it do the work once."""
+    def begin(self) -> None:
+        """Let it do the work once; its answer are the seconds."""
         assert self._process.stdin is not None  # noqa: S101 - it is a pipe
         self._process.stdin.write("\n")
         self._process.stdin.flush()
-        return float(self.answer())
 
     def close(self) -> None:
         """End it."""
@@ -88,7 +99,7 @@ def measure_peers(python: str, database: Database, only: str, runs: int) -> list
     """A row for each peer and each of the tasks whose workload holds `only`."""
     rows = []
     for task in TASKS:
-        for peer in PEERS if only in task.workload else ():
+        for peer in task.peers if only in task.workload else ():
             sys.stderr.write(f"{database.alias}: {task.workload} ({peer})\n")
             try:
                 rows.append(_measure(python, database, task, peer, runs))
@@ -100,19 +111,34 @@ def measure_peers(python: str, database: Database, only: str, runs: int) -> list
 def _measure(python: str, database: Database, task: Task, peer: str, runs: int) -> Row:
     collected = Collected()
     with _place(database, f"{peer}_{task.name}") as (url, size):
-        process = Peer(python, peer, task.name, database.alias, url)
+        arguments = (python, peer, task.name, database.alias, url)
+        processes: list[Peer] = []
         try:
-            process.answer()
+            for _ in range(task.processes):
+                # One after the other: the first one makes the peer's tables.
+                processes.append(Peer(*arguments))
+                processes[-1].answer()
             for _ in range(runs):
                 raw, before = database.raw_rate(), size()
-                seconds = process.seconds()
+                seconds = _together(processes)
                 grown = size() - before
                 raw = statistics.mean([raw, database.raw_rate()])
                 sample = Sample(unit=task.unit, units=task.units, seconds=seconds)
                 collected.add(sample, raw, grown)
         finally:
-            process.close()
+            for process in processes:
+                process.close()
     return collected.row(task.workload, database.alias, peer)
+
+
+def _together(processes: list[Peer]) -> float:
+    """Seconds until the last of them has done the work once."""
+    start = time.perf_counter()
+    for process in processes:
+        process.begin()
+    for process in processes:
+        process.answer()
+    return time.perf_counter() - start
 
 
 @contextmanager

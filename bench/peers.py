@@ -17,11 +17,13 @@ from collections.abc import Callable
 from contextlib import contextmanager
 from itertools import count
 from typing import TYPE_CHECKING, Annotated, Any, TypedDict
+from uuid import uuid4
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
 CHAIN, ROUNDS, WIDTH, ITEM_BYTES = 200, 12, 16, 1_024
+SHORT, SHORT_RUNS = 5, 50
 LETTERS = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789+-"
 Work = Callable[[], Any]
 
@@ -55,6 +57,17 @@ def _langgraph_chain(item: Callable[[int], str] | None) -> Any:
     builder.add_conditional_edges(
         "turn", lambda s: END if s["n"] >= s["upto"] else "turn"
     )
+    return builder
+
+
+def _langgraph_sequence() -> Any:
+    from langgraph.graph import START, StateGraph
+
+    builder = StateGraph(State)
+    names = [f"node{i}" for i in range(SHORT)]
+    for before, name in zip([START, *names], names, strict=False):
+        builder.add_node(name, lambda s: {"n": s["n"] + 1})
+        builder.add_edge(before, name)
     return builder
 
 
@@ -99,17 +112,24 @@ def langgraph(workload: str, kind: str, url: str) -> Iterator[Work]:
     """LangGraph with its checkpointer of that database, durability "sync"."""
     built = _langgraph_fan() if workload == "fan" else None
     built = built or _langgraph_chain(_items() if workload == "append" else None)
+    if workload == "short":
+        built = _langgraph_sequence()
     upto = ROUNDS if workload == "fan" else CHAIN
+    name = uuid4().hex
     with _saver(kind, url) as saver:
         graph = built.compile(checkpointer=saver)
 
-        def work() -> None:
+        def run() -> None:
             config = {
-                "configurable": {"thread_id": f"t{next(_numbers)}"},
+                "configurable": {"thread_id": f"{name}-{next(_numbers)}"},
                 "recursion_limit": 10_000,
             }
             state = {"n": 0, "upto": upto, "items": []}
             graph.invoke(state, config, durability="sync")
+
+        def work() -> None:
+            for _ in range(SHORT_RUNS if workload == "short" else 1):
+                run()
 
         yield work
 

@@ -13,7 +13,8 @@ from functools import partial
 from itertools import count
 from typing import TYPE_CHECKING, Any
 
-from bench import graphs, processes
+from bench import graphs, processes, workers
+from bench.databases import POSTGRES
 from bench.measuring import Sample
 from stateknot import Command, MemoryCheckpointer
 from stateknot.storage import DjangoCheckpointer
@@ -196,6 +197,18 @@ def _short(database: Database) -> Workload:
     return Workload(name=name, work=work)
 
 
+def _through_workers(database: Database) -> list[Workload]:
+    """What goes through the queue, on the default database."""
+    return [
+        Workload(name=name, work=partial(measured, database))
+        for name, measured in (
+            ("wake-up to first node", workers.measure_wake_ups),
+            ("200 short runs, 4 workers", workers.measure_short_runs),
+            ("idle worker", workers.measure_idling),
+        )
+    ]
+
+
 def _recorded(store: Store, name: str, threads: int) -> Workload:
     drawn = read_recorded(name)
     graph = graphs.recorded(drawn).with_checkpointer(store)
@@ -230,6 +243,7 @@ def workloads_of(database: Database) -> list[Workload]:
         _ask(store),
         _nest(store),
         _short(database),
+        *(_through_workers(database) if database.alias == POSTGRES else ()),
         *(
             _recorded(store, name, threads)
             for name in find_recorded_names()

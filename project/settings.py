@@ -148,6 +148,9 @@ REST_FRAMEWORK = {
 }
 SPECTACULAR_SETTINGS = {"TITLE": "StateKnot", "VERSION": "1", "OAS_VERSION": "3.1.0"}
 
+# Only PostgreSQL can tell a waiting worker of a new message; elsewhere it asks often.
+IS_POSTGRES = DATABASES["default"]["ENGINE"] == "django.db.backends.postgresql"
+
 # Web and workers read the same values: django-q2 stamps some of them on the message
 # when it is sent. `retry` counts from the moment a cluster takes a message, so it lies
 # above `timeout` and the queue in memory is short.
@@ -165,9 +168,11 @@ Q_CLUSTER = {
     "recycle": 500,
     "max_rss": 512_000,
     "guard_cycle": 0.5,
-    "poll": 0.5,
+    "poll": 5 if IS_POSTGRES else 0.5,
     "catch_up": False,
 }
+if IS_POSTGRES:
+    Q_CLUSTER["broker_class"] = "stateknot.broker.NotifyingBroker"
 
 LOGGING = {
     "version": 1,

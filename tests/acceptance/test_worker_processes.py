@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 import psutil
 import pytest
-from django.db import transaction
+from django.db import connection, transaction
 from django_q.models import OrmQ, Task
 from django_q.tasks import async_task
 
@@ -145,6 +145,38 @@ def test_killed_supervisor_leaves_no_process(worker: ManageProcess) -> None:
     worker.process.kill()
     worker.process.wait()
     worker.wait_for_no_survivor()
+
+
+@pytest.mark.only_on("postgres")
+def test_plain_cluster_ends_with_its_killed_leader(
+    second_process_env: dict[str, str], tmp_path: Path
+) -> None:
+    """Without a supervisor too our broker leaves no orphans that go on taking tasks."""
+    with ManageProcess(
+        "qcluster", env=second_process_env, log=tmp_path / "log"
+    ) as cluster:
+        cluster.wait_for("pushing tasks at")
+        assert len(cluster.survivors()) >= 5
+        cluster.process.kill()
+        cluster.process.wait()
+        cluster.wait_for_no_survivor()
+
+
+@pytest.mark.only_on("postgres")
+def test_wq_10_closed_connections_are_replaced(
+    worker: ManageProcess, tmp_path: Path
+) -> None:
+    """WQ-10: the server closes every connection of an idle worker; work goes on."""
+    before = worker.survivors()
+    with connection.cursor() as cursor:
+        cursor.execute(
+            "SELECT pg_terminate_backend(pid) FROM pg_stat_activity"
+            " WHERE datname = current_database() AND pid <> pg_backend_pid()"
+        )
+        assert cursor.rowcount
+    assert_works(tmp_path)
+    assert REPLACED not in worker.output
+    assert before == worker.survivors()
 
 
 def test_hang_after_killed_idle_workers_is_recovered(

@@ -20,6 +20,7 @@ FLOORS = {
         "admin",
         "api",
         "apps",
+        "broker",
         "checks",
         "management",
         "tasks",

@@ -10,8 +10,6 @@ from __future__ import annotations
 
 import argparse
 import logging
-import os
-import signal
 import time
 import uuid
 from functools import cached_property, partial
@@ -21,9 +19,10 @@ import django
 
 from stateknot.management.supervision.probe import PROBE_NAME, answer
 from stateknot.management.supervision.pulse import Beat, PulseWriter
-from stateknot.management.supervision.tether import tether
+from stateknot.management.supervision.tether import tether_forks
 
-# Leader, then sentinel, then pusher, monitor and workers.
+# The leader forks its sentinel, and that pusher, monitor and workers: a killed leader
+# takes its sentinel with it, a killed sentinel its workers.
 GENERATIONS = 2
 
 
@@ -96,27 +95,6 @@ def _report(pulse: PulseWriter, beat: Beat, **_: object) -> None:
     pulse.report(beat)
 
 
-def tether_forks() -> None:
-    """Tether each process of the cluster to the one that forks it.
-
-    A killed leader takes its sentinel with it, a killed sentinel its workers. What
-    the handlers of nodes fork is their own business and is left alone.
-    """
-    generation, parent = 0, os.getpid()
-
-    def remember_parent() -> None:
-        nonlocal parent
-        parent = os.getpid()
-
-    def follow_parent() -> None:
-        nonlocal generation
-        generation += 1
-        if generation <= GENERATIONS:
-            tether(parent, on_death=signal.SIGKILL)
-
-    os.register_at_fork(before=remember_parent, after_in_child=follow_parent)
-
-
 def hide_probes() -> None:
     """Keep the coming and going of probes out of django-q2's log."""
     from django_q.conf import logger
@@ -138,7 +116,7 @@ def main() -> None:
     if options.workers:
         Conf.WORKERS = options.workers
     pulse = PulseWriter(options.pulse_fd)
-    tether_forks()
+    tether_forks(GENERATIONS)
     report_tasks(pulse)
     hide_probes()
     Cluster(broker=ProbingBroker(pulse, every=options.probe_every)).start()

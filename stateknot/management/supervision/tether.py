@@ -36,6 +36,26 @@ def tether(parent: int, *, on_death: signal.Signals) -> None:
         os.kill(os.getpid(), on_death)
 
 
+def tether_forks(generations: int) -> None:
+    """Tether what this process forks to it, and what that forks, so many times deep.
+
+    What lies deeper, such as the forks of a node's handler, is left alone.
+    """
+    generation, parent = 0, os.getpid()
+
+    def remember_parent() -> None:
+        nonlocal parent
+        parent = os.getpid()
+
+    def follow_parent() -> None:
+        nonlocal generation
+        generation += 1
+        if generation <= generations:
+            tether(parent, on_death=signal.SIGKILL)
+
+    os.register_at_fork(before=remember_parent, after_in_child=follow_parent)
+
+
 def tethered(argv: list[str], *, on_death: signal.Signals) -> list[str]:
     """Wrap a command line so that the process is tethered to the caller."""
     prefix = [sys.executable, "-m", __name__, on_death.name, str(os.getpid())]
