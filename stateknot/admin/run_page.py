@@ -76,7 +76,7 @@ def gather_page(
         "head": head,
         "shown": shown,
         "is_masked": codec is None,
-        "offered": list_offered(request, run, head) if head else set(),
+        "offered": list_offered(request, run, head),
         "is_current": run.thread.current_run_id == run.id and not run.namespace,
         "is_moving": run.status in MOVING,
         "is_limited": run.error_code == LIMIT_CODE,

@@ -1,4 +1,4 @@
-"""The acts of the run page: retry, resume, answer. Each is one POST to its own address.
+"""The acts of the run page: retry, resume, answer, cancel. Each is one POST.
 
 The button is the confirmation: it names what it does and where. A view checks the
 permission, that the act is open, and that the form shows where the run still stands;
@@ -30,7 +30,7 @@ from stateknot.errors import NotFoundError, ResumeError, RunError, StateKnotErro
 from stateknot.kernel.vocabulary import RunStatus
 from stateknot.selectors import get_run
 from stateknot.selectors.run_page import find_standpoint
-from stateknot.services import resume_run, retry_run
+from stateknot.services import cancel_run, resume_run, retry_run
 
 if TYPE_CHECKING:
     from stateknot.admin.read_only import ReadOnlyAdmin
@@ -157,6 +157,37 @@ class ResumeView(RunVerbView):
         require_fresh(request, run)
         resume_run(run.thread.key, actor=request.user)
         return _("Resumed.")
+
+
+class CancelView(RunVerbView):
+    """Ends a run, or asks its worker to.
+
+    It is bound to no boundary: a run that moved on since the page was opened is still
+    the run that was meant.
+    """
+
+    verb = Verb.CANCEL
+
+    def post(self, request: HttpRequest, **kwargs: Any) -> HttpResponseBase:
+        """See the class; a run without a checkpoint can be ended as well."""
+        run = require_run_for(request, self.verb, kwargs["run_id"])
+        try:
+            obstacle = find_obstacle(self.verb, run, None)
+            if obstacle:
+                raise RunError(obstacle)
+            reason = request.POST.get("reason", "")
+            ended = cancel_run(run.id, reason=reason, actor=request.user)
+        except StateKnotError as error:
+            messages.error(request, str(error))
+        else:
+            told = (
+                _("Cancelled.")
+                if ended.is_terminal
+                else _("Asked the worker to stop; the run ends with its lease at last.")
+            )
+            self.model_admin.log_change(request, run, told)
+            messages.success(request, told)
+        return HttpResponseRedirect(run_url(run))
 
 
 class AnswerView(RunVerbView):

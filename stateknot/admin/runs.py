@@ -24,7 +24,7 @@ from stateknot.admin.move_view import MoveView
 from stateknot.admin.presenting import render_status, render_time, shorten
 from stateknot.admin.read_only import ReadOnlyAdmin
 from stateknot.admin.run_page import gather_page
-from stateknot.admin.run_verbs import AnswerView, ResumeView, RetryView
+from stateknot.admin.run_verbs import AnswerView, CancelView, ResumeView, RetryView
 from stateknot.admin.searching import match_terms
 from stateknot.errors import NotFoundError
 from stateknot.models import Run
@@ -118,6 +118,7 @@ class RunAdmin(ReadOnlyAdmin):
             "resume/": ResumeView,
             "edit/": EditView,
             "move/": MoveView,
+            "cancel/": CancelView,
             "live/": LiveView,
             "answer/<uuid:wait_id>/": AnswerView,
         }

@@ -31,6 +31,7 @@ class Verb(StrEnum):
     EDIT = "edit_state"
     ANSWER = "answer_wait"
     MOVE = "move_run"
+    CANCEL = "cancel_run"
 
 
 def is_permitted(request: HttpRequest, verb: Verb) -> bool:
@@ -39,7 +40,7 @@ def is_permitted(request: HttpRequest, verb: Verb) -> bool:
     return user.has_perms(["stateknot.view_run", f"stateknot.{verb}"])
 
 
-def list_offered(request: HttpRequest, run: Run, at: Standpoint) -> set[str]:
+def list_offered(request: HttpRequest, run: Run, at: Standpoint | None) -> set[str]:
     """The names of the verbs for which the page has a button, such as "retry"."""
     return {
         verb.name.lower()
@@ -48,10 +49,17 @@ def list_offered(request: HttpRequest, run: Run, at: Standpoint) -> set[str]:
     }
 
 
-def find_obstacle(verb: Verb, run: Run, at: Standpoint) -> str:
-    """Why `verb` cannot be done now, as a sentence; empty if it can."""
+def find_obstacle(verb: Verb, run: Run, at: Standpoint | None) -> str:
+    """Why `verb` cannot be done now, as a sentence; empty if it can.
+
+    Only cancelling needs no checkpoint to stand at.
+    """
     if run.namespace:
         return _("This run is part of another one; act on its root run.")
+    if verb is Verb.CANCEL:
+        return _no_cancel(run)
+    if at is None:
+        return _("The checkpoint at which the run stands is not there.")
     if run.thread.current_run_id != run.id:
         return _("A newer run stands on this thread; act on that one.")
     match verb:
@@ -65,6 +73,16 @@ def find_obstacle(verb: Verb, run: Run, at: Standpoint) -> str:
             return "" if at.questions else _("No question of this run is open.")
         case Verb.MOVE:
             return _no_move(run, at)
+
+
+def _no_cancel(run: Run) -> str:
+    if run.is_terminal:
+        return _("The run is %(status)s; nothing is left to cancel.") % {
+            "status": run.get_status_display()
+        }
+    if run.cancel_requested_at is not None:
+        return _("The run is being cancelled already.")
+    return ""
 
 
 def _no_retry(run: Run, at: Standpoint) -> str:

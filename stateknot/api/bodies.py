@@ -104,6 +104,12 @@ class MoveBody(Body):
         return None if self.to == CURRENT else self.to
 
 
+class CancelBody(Body):
+    """Why a run is cancelled, for its journal."""
+
+    reason: Annotated[str, Field(max_length=500), AfterValidator(_storable)] = ""
+
+
 class EditBody(Body):
     """An update of the newest state; `as_node` makes it that node's result."""
 

@@ -10,7 +10,7 @@ from rest_framework.response import Response
 from rest_framework.reverse import reverse
 
 from stateknot.api import shapes
-from stateknot.api.bodies import MoveBody, RunQuery, StartBody, parse
+from stateknot.api.bodies import CancelBody, MoveBody, RunQuery, StartBody, parse
 from stateknot.api.endpoint import VIEW, Endpoint
 from stateknot.api.paging import RunCursor
 from stateknot.api.parameters import query_parameters
@@ -20,7 +20,7 @@ from stateknot.kernel.profile import check_profile
 from stateknot.kernel.vocabulary import START, UNSET
 from stateknot.registry import get_graph
 from stateknot.selectors import get_run, list_runs
-from stateknot.services import move_run, plan_move, start_run
+from stateknot.services import cancel_run, move_run, plan_move, start_run
 
 if TYPE_CHECKING:
     from rest_framework.request import Request
@@ -105,6 +105,29 @@ class RunDetail(Endpoint):
         """Read a run, its error with the traceback."""
         run = show_run(get_run(run_id), with_traceback=True)
         return Response(run.model_dump(mode="json"))
+
+
+class RunCancel(Endpoint):
+    """Ends a run before it comes to its own end."""
+
+    tag = "runs"
+    permissions: ClassVar[dict[str, tuple[str, ...]]] = {
+        "POST": ("stateknot.cancel_run",)
+    }
+
+    @extend_schema(
+        operation_id="cancel_run", request=CancelBody, responses={202: shapes.Run}
+    )
+    def post(self, request: Request, run_id: str) -> Response:
+        """End a run and its child runs, or ask the worker that drives it to.
+
+        While its status is not `cancelled`, its worker was asked and has not ended yet.
+        """
+        body = parse(CancelBody, request.data or {})
+        get_run(run_id)
+        cancel_run(run_id, reason=body.reason, actor=request.user)
+        shown = show_run(get_run(run_id)).model_dump(mode="json")
+        return Response(shown, status=202)
 
 
 class RunMove(Endpoint):

@@ -49,6 +49,11 @@ class Run(Shape):
     output: Any = None
     metadata: dict[str, Any]
     actor: str = Field(description="Who started it.")
+    cancel_requested_at: datetime | None = Field(
+        description="When somebody asked to cancel it. It has ended once its status "
+        "says so."
+    )
+    cancel_reason: str | None
     created_at: datetime
     started_at: datetime | None
     ended_at: datetime | None

@@ -13,7 +13,7 @@ from stateknot.api.endpoint import NoSuchAddress
 from stateknot.api.graphs import GraphList
 from stateknot.api.journal import RunJournal
 from stateknot.api.paths import ThreadIdConverter
-from stateknot.api.runs import RunDetail, RunList, RunMove
+from stateknot.api.runs import RunCancel, RunDetail, RunList, RunMove
 from stateknot.api.schema import SchemaDocument
 from stateknot.api.threads import CheckpointDetail, CheckpointList, ThreadDetail
 from stateknot.api.verbs import ThreadResume, ThreadRetry, ThreadState
@@ -29,6 +29,7 @@ urlpatterns = [
     path("runs", RunList.as_view(), name="runs"),
     path("runs/<str:run_id>", RunDetail.as_view(), name="run"),
     path("runs/<str:run_id>/move", RunMove.as_view(), name="move"),
+    path("runs/<str:run_id>/cancel", RunCancel.as_view(), name="cancel"),
     path("runs/<str:run_id>/journal", RunJournal.as_view(), name="journal"),
     path(f"{THREAD}/resume", ThreadResume.as_view(), name="resume"),
     path(f"{THREAD}/retry", ThreadRetry.as_view(), name="retry"),

@@ -27,6 +27,7 @@ API = "/stateknot/api/v1"
 ALL = (
     *("start_run", "retry_run", "resume_run", "edit_state", "answer_wait", "view_run"),
     "move_run",
+    "cancel_run",
 )
 TOKEN = "hunter2-the-secret"
 

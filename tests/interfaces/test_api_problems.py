@@ -169,7 +169,7 @@ def test_openapi_document_describes_this_api_alone() -> None:
     document = answer.json()
     assert document["openapi"] == "3.1.0"
     assert all(path.startswith(f"{API}/") for path in document["paths"])
-    assert len(document["paths"]) == 11
+    assert len(document["paths"]) == 12
     edit = document["paths"][f"{API}/threads/{{thread_id}}/state"]["patch"]
     assert {"200", "401", "403", "404", "409", "412", "422", "428"} <= set(
         edit["responses"]
