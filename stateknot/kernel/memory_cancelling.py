@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from stateknot.kernel.cancelling import cancelled, requested, without_ends
 from stateknot.kernel.memory_reading import MemoryReader
+from stateknot.kernel.once import lost_if_begun
 from stateknot.kernel.vocabulary import RunStatus
 
 if TYPE_CHECKING:
@@ -58,6 +59,9 @@ class MemoryCanceller(MemoryReader):
             asked_at = child.record.cancel_requested_at or self.now()
             child.change(cancel_requested_at=asked_at, cancel_reason=reason)
             self._ended_cancelled(child, ())
+        for attempt in list(run.attempts.values()):
+            lost = lost_if_begun(attempt, self.now())
+            run.undo.put(run.attempts, attempt.id, lost)
         thread = self._threads[run.record.thread_id]
         return cancelled(run.record.id, reason, thread.close_waits_of(run.record))
 

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field, replace
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
+from stateknot.kernel.once import lost_if_begun
 from stateknot.kernel.records import (
     CheckpointRecord,
     Event,
@@ -253,9 +254,7 @@ class MemoryRun:
     def fold_attempts(self, attempt_ids: Sequence[str], at: datetime) -> None:
         """Use pending results up; a start that nobody ended is lost."""
         for attempt_id in attempt_ids:
-            folded = replace(self.attempts[attempt_id], folded=True)
-            if folded.status is AttemptStatus.RUNNING:
-                folded = replace(folded, status=AttemptStatus.LOST, ended_at=at)
+            folded = replace(lost_if_begun(self.attempts[attempt_id], at), folded=True)
             self.undo.put(self.attempts, attempt_id, folded)
 
     def note(

@@ -89,6 +89,13 @@ def lost_start(attempt: AttemptRecord, at: datetime) -> AttemptRecord:
     )
 
 
+def lost_if_begun(attempt: AttemptRecord, at: datetime) -> AttemptRecord:
+    """An attempt that nobody will end any more, whatever became of it."""
+    if attempt.status is not AttemptStatus.RUNNING:
+        return attempt
+    return replace(attempt, status=AttemptStatus.LOST, ended_at=at)
+
+
 def droppable(
     results: Iterable[AttemptRecord],
     *,

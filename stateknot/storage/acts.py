@@ -24,7 +24,7 @@ from stateknot.kernel.lifecycle import (
 from stateknot.kernel.profile import encode
 from stateknot.kernel.records import Event
 from stateknot.kernel.usage import find_closing, settled
-from stateknot.kernel.vocabulary import AttemptStatus, RunStatus, WaitStatus
+from stateknot.kernel.vocabulary import RunStatus, WaitStatus
 from stateknot.models import (
     Checkpoint,
     JournalEvent,
@@ -42,6 +42,7 @@ from stateknot.storage.boundary import (
 )
 from stateknot.storage.cancelling import cancel
 from stateknot.storage.journal import append_journal
+from stateknot.storage.losses import lose_begun
 from stateknot.storage.reading import StoreReader
 from stateknot.storage.resting import resting_changes
 from stateknot.storage.revisions import store_revision
@@ -164,9 +165,7 @@ class StoreActs(StoreReader):
     def _drop_results(self, attempt_ids: tuple[str, ...]) -> None:
         """Mark pending results as used up; a start that nobody ended is lost."""
         rows = NodeAttempt.objects.using(self.using).filter(id__in=attempt_ids)
-        rows.filter(status=AttemptStatus.RUNNING.value).update(
-            status=AttemptStatus.LOST.value, ended_at=Now()
-        )
+        lose_begun(rows)
         rows.update(is_folded=True)
 
     def _leave_run(self, run: Run) -> tuple[Event, ...]:

@@ -13,9 +13,10 @@ from django.db.models.functions import Now
 
 from stateknot.kernel.cancelling import cancelled, requested, without_ends
 from stateknot.kernel.vocabulary import RunStatus, WaitStatus
-from stateknot.models import Run, Wait
+from stateknot.models import NodeAttempt, Run, Wait
 from stateknot.models.runs import HOLDING
 from stateknot.storage.journal import append_journal
+from stateknot.storage.losses import lose_begun
 from stateknot.storage.resting import resting_changes
 from stateknot.storage.rows import STANDING_WAITS
 
@@ -66,11 +67,14 @@ def end_cancelled(
 def close_family(run: Run, using: str) -> list[str]:
     """End a run's children, and close what they and it wait for; gives the open ones.
 
+    Attempts that were begun in a commit of their own are lost: nobody will end them.
+
     Locks: the children's rows.
     """
     for child in _family(run, using).order_by("id").select_for_update():
         child.cancel_reason = run.cancel_reason
         end_cancelled(child, (), using)
+    lose_begun(NodeAttempt.objects.using(using).filter(run=run))
     standing = Wait.objects.using(using).filter(run=run, status__in=STANDING_WAITS)
     asked = standing.filter(status=WaitStatus.OPEN.value).order_by("id")
     ids = [str(pk) for pk in asked.values_list("id", flat=True)]

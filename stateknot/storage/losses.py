@@ -10,6 +10,7 @@ from collections import Counter
 from typing import TYPE_CHECKING, Any
 
 from django.db.models import Max
+from django.db.models.functions import Now
 from uuid_utils.compat import uuid7
 
 from stateknot.conf import get_settings
@@ -41,6 +42,13 @@ def close_attempt(attempt: AttemptRecord, using: str) -> None:
         error=attempt.error,
         result=None if attempt.result is None else encode(attempt.result),
         usage=attempt.usage,
+    )
+
+
+def lose_begun(attempts: Any) -> None:
+    """End those of `attempts` (a queryset) that nobody will end any more."""
+    attempts.filter(status=AttemptStatus.RUNNING.value).update(
+        status=AttemptStatus.LOST.value, ended_at=Now()
     )
 
 

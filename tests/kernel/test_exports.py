@@ -242,3 +242,10 @@ def test_thousand_nodes_are_exported_whole() -> None:
     assert topology.to_json().count('"id": "n') == 1_000
     assert to_mermaid(topology).count("barrier") > 3_000
     assert to_dot(topology).count("n999") > 1
+
+
+@pytest.mark.parametrize("kind", ["transactional", "at_most_once"])
+def test_node_that_must_not_run_twice_says_so(kind: str) -> None:
+    builder = builder_of().add_node("pay", nothing, **{kind: True})
+    (node,) = exported(builder.add_edge(START, "pay")).nodes
+    assert node.policy == {"once": kind}

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 from django.contrib.auth.models import Group
+from django_q.models import OrmQ
 
 from stateknot import (
     START,
@@ -28,6 +29,9 @@ from stateknot.errors import (
     NodeFailedError,
     ReducerError,
 )
+from stateknot.models import Run
+from stateknot.registry import register
+from stateknot.services import start_run
 from tests.runtime.drives import tried
 from tests.runtime.graphs import (
     Flaky,
@@ -290,3 +294,37 @@ def test_fork_of_a_kept_result_writes_nothing(checkpointer: Any) -> None:
     graph.fork_state("t", "u")
     assert graph.resume("u").state.log == ["a", "pay"]
     assert rows() == ["row 1"]
+
+
+@pytest.mark.usefixtures("empty_registry")
+def test_run_that_the_handler_starts_is_one_with_its_result(
+    checkpointer: Any,
+) -> None:
+    """`start_run` takes part in the handler's transaction."""
+    register(add_line(new_builder("tests.other"), "x").compile())
+
+    def begin(_state: Tally, _ctx: NodeContext) -> Any:
+        start_run("tests.other", {})
+        if writer.calls == 1:
+            raise ValueError("the first try fails")
+
+    writer = Writer(begin)
+    graph = paying(writer, checkpointer)
+    with pytest.raises(NodeFailedError):
+        graph.run_with_thread("t", {})
+    others = Run.objects.filter(graph_id="tests.other")
+    assert (others.count(), OrmQ.objects.count()) == (0, 0)
+    graph.retry("t")
+    assert (others.count(), OrmQ.objects.count()) == (1, 1)
+
+
+def test_transactional_node_of_a_composed_body_stays_so(checkpointer: Any) -> None:
+    """What a template says of a node holds for each that is made of it."""
+    body = new_builder("tests.body").add_edge(START, "pay").add_port("done")
+    body.add_node("pay", Writer(fail), transactional=True).add_edge("pay", "done")
+    builder = new_builder().add_edge(START, "call").add_node("z", note("z"))
+    builder.add_subgraph_call("call", body, returns={"done": "z"})
+    graph = builder.compile().with_checkpointer(checkpointer)
+    with pytest.raises(NodeFailedError):
+        graph.run_with_thread("t", {})
+    assert rows() == []

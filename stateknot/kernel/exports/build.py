@@ -138,9 +138,14 @@ def _graph_policy(policy: GraphPolicy) -> dict[str, Any]:
 
 
 def _node_policy(spec: NodeSpec) -> dict[str, Any]:
-    """What bounds a node's attempts, and of a child whether it remembers."""
+    """What bounds a node's attempts, and of a child whether it remembers.
+
+    `once` says how a node is kept from running twice.
+    """
     retry, handler = spec.retry, spec.handler
+    kinds = {"transactional": spec.transactional, "at_most_once": spec.at_most_once}
     given = {
+        "once": next((name for name, is_one in kinds.items() if is_one), None),
         "timeout_ms": _milliseconds(spec.timeout_seconds),
         "max_attempts": retry.max_attempts if retry else None,
         "graph": getattr(getattr(handler, "graph", None), "graph_id", None),
