@@ -15,7 +15,7 @@ class StateKnotConfig(AppConfig):
 
     def ready(self) -> None:
         """See the class."""
-        from stateknot import checks  # noqa: F401 - registers the system checks
+        from stateknot import checks, queue_checks  # noqa: F401 - registers them
         from stateknot.conf import get_settings
         from stateknot.kernel.blueprint_definition import Owner
         from stateknot.runtime.identity import set_owner

@@ -51,7 +51,7 @@ DATABASES = {"default": {
     "ENGINE": "django.db.backends.sqlite3", "NAME": BASE_DIR / "db.sqlite3",
     "OPTIONS": {"transaction_mode": "IMMEDIATE"},
 }}
-Q_CLUSTER = {"name": "empty", "orm": "default"}
+Q_CLUSTER = {"name": "empty", "orm": "default", "timeout": 300, "retry": 330}
 """
 URLS = """
 from django.contrib import admin

@@ -23,6 +23,7 @@ FLOORS = {
         "broker",
         "checks",
         "management",
+        "queue_checks",
         "tasks",
         "templatetags",
         "testing",

@@ -11,7 +11,7 @@ import sys
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from django.core.management.base import BaseCommand
+from django.core.management.base import BaseCommand, CommandError
 
 from stateknot.management.commands._arguments import (
     add_worker_options,
@@ -25,6 +25,7 @@ from stateknot.management.supervision.worker import (
     WorkerSupervisor,
     cluster_command,
 )
+from stateknot.queue_checks import check_worker_pool
 from stateknot.services.sweeping import SweepPass
 
 if TYPE_CHECKING:
@@ -40,7 +41,8 @@ process only: under systemd, KillMode=mixed.
 
 exit codes:
   0  ended on demand, everything drained
-  1  killed before it had drained, or no cluster could be started
+  1  killed before it had drained, no cluster could be started, or the settings
+     cannot work
   2  wrong arguments
 """
 
@@ -74,6 +76,9 @@ class Command(BaseCommand):
 
     def handle(self, *args: Any, **options: Any) -> None:
         """Run; the exit code says how it ended."""
+        refused = check_worker_pool()
+        if refused:
+            raise CommandError(f"{refused[0].msg} {refused[0].hint}")
         chosen = WorkerOptions(
             grace=options["grace"],
             hang_after=options["hang_after"],
