@@ -34,7 +34,7 @@ class ReadOnlyAdmin(ModelAdmin):
     show_full_result_count = False
 
     class Media:
-        css = {"all": ["stateknot/admin.css"]}
+        css = {"all": ["stateknot/admin.css", "stateknot/picture.css"]}
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[Any]:
         """See the class."""

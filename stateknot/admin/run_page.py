@@ -20,6 +20,7 @@ from stateknot.admin.presenting import (
     render_age,
     render_status,
 )
+from stateknot.admin.run_picture import picture_run
 from stateknot.admin.tokens import sign_shown
 from stateknot.admin.verbs import list_offered
 from stateknot.errors import OutcomeUnknownError, RecursionLimitError
@@ -85,8 +86,12 @@ def gather_page(
         "seen": tag_of(run),
         "token": sign_shown(run, str(run.head_id)),
         "questions": _questions(head, answers),
+        "picture": picture_run(run, head),
+        "tried_node": params.get("node", ""),
         "boundaries": list_boundaries(run, params.get("boundaries_before")),
-        "attempts": list_attempts(run, params.get("attempts_before")),
+        "attempts": list_attempts(
+            run, params.get("attempts_before"), node=params.get("node")
+        ),
         "journal": list_journal(run, params.get("journal_before")),
     }
     if shown is not None:

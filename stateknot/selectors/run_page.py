@@ -172,9 +172,13 @@ def node_of(activation_id: str) -> str:
     return activation_id.split(":", 2)[-1]
 
 
-def list_attempts(run: Run, before: str | None = None) -> Window[AttemptRecord]:
-    """The attempts of `run`; `before` is an attempt's id."""
+def list_attempts(
+    run: Run, before: str | None = None, *, node: str | None = None
+) -> Window[AttemptRecord]:
+    """The attempts of `run`, of one node if given; `before` is an attempt's id."""
     rows = NodeAttempt.objects.using(DjangoCheckpointer().using).filter(run=run)
+    if node:
+        rows = rows.filter(node_id=node)
     place = as_uuid(before) if before else None
     if place is not None:
         rows = rows.filter(id__lt=place)

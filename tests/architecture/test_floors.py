@@ -23,6 +23,7 @@ FLOORS = {
         "broker",
         "checks",
         "management",
+        "pictures",
         "queue_checks",
         "tasks",
         "templatetags",
