@@ -66,6 +66,10 @@ def _rate(workload: str, database: str) -> Callable[[Rows], float]:
     return lambda rows: rows[workload, database, OURS].rate
 
 
+def _seconds(workload: str, units: int) -> Callable[[Rows], float]:
+    return lambda rows: units / rows[workload, "memory", OURS].rate
+
+
 def _per_byte(workload: str, database: str) -> Callable[[Rows], float]:
     return lambda rows: (rows[workload, database, OURS].bytes or 0.0) / ITEM_BYTES
 
@@ -79,6 +83,24 @@ BARS = (
         text="chain in memory, supersteps a second",
         measure=lambda rows: rows["chain of 200, memory", "memory", OURS].rate,
         least=4_000,
+    ),
+    *(
+        bar
+        for how in ("compose", "build")
+        for bar in (
+            Bar(
+                text=f"{how} 1,024 nodes, seconds",
+                measure=_seconds(f"{how} 1,024 nodes", 1_024),
+                most=1,
+            ),
+            Bar(
+                text=f"{how}, nodes a second at 1,024 of those at 128",
+                measure=_times(
+                    f"{how} 1,024 nodes", "memory", OURS, f"{how} 128 nodes"
+                ),
+                least=0.75,
+            ),
+        )
     ),
     Bar(
         text="1 MB untouched, PostgreSQL, of the rate without it",

@@ -13,7 +13,7 @@ from functools import partial
 from itertools import count
 from typing import TYPE_CHECKING, Any
 
-from bench import graphs, processes, workers
+from bench import compiling, graphs, processes, workers
 from bench.databases import POSTGRES
 from bench.measuring import Sample
 from stateknot import Command, MemoryCheckpointer
@@ -225,7 +225,11 @@ def _recorded(store: Store, name: str, threads: int) -> Workload:
 
 def memory_workloads() -> list[Workload]:
     """What is measured without a database."""
-    return [_chain("chain of 200, memory", MemoryCheckpointer(), "sync")]
+    return [
+        _chain("chain of 200, memory", MemoryCheckpointer(), "sync"),
+        Workload(name="compose 1,024 nodes", work=compiling.compile_closed),
+        Workload(name="build 1,024 nodes", work=compiling.compile_built),
+    ]
 
 
 def workloads_of(database: Database) -> list[Workload]:

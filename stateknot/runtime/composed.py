@@ -29,6 +29,8 @@ if TYPE_CHECKING:
     from stateknot.kernel.blueprint_definition import Owner
     from stateknot.kernel.topology import CallDraft
 
+    RouteIds = Mapping[str, Mapping[str, str]]
+
 
 def compose(
     parent: Blueprint, calls: Sequence[CallDraft], owner: Owner
@@ -40,8 +42,10 @@ def compose(
         [_call(call, bodies[call.call_site], owner) for call in calls],
         require_reachable=False,
     )
+    authored = {site: (body, route_ids(body)) for site, body in bodies.items()}
+    here = (parent, route_ids(parent))
     parts = {
-        node.node_id: _parts(node.node_id, composition, parent, bodies)
+        node.node_id: _parts(node.node_id, composition, here, authored)
         for node in composition.graph.nodes
     }
     blueprint = close(
@@ -82,18 +86,18 @@ def _call(call: CallDraft, body: Blueprint, owner: Owner) -> GraphSubgraphCall:
 def _parts(
     node_id: str,
     composition: GraphComposition,
-    parent: Blueprint,
-    bodies: Mapping[str, Blueprint],
+    parent: tuple[Blueprint, RouteIds],
+    bodies: Mapping[str, tuple[Blueprint, RouteIds]],
 ) -> NodeParts:
     source = composition.node_source(node_id)
     if source is None:
-        blueprint, local = parent, node_id
+        (blueprint, ids), local = parent, node_id
     else:
-        blueprint, local = bodies[source.call_site], source.node_id
+        (blueprint, ids), local = bodies[source.call_site], source.node_id
     return NodeParts(
         spec=blueprint.nodes[local],
         router=blueprint.routers.get(local),
-        labels=route_ids(blueprint).get(local, {}),
+        labels=ids.get(local, {}),
     )
 
 
