@@ -9,6 +9,7 @@ from pydantic_core import to_jsonable_python
 
 from stateknot.kernel.exports.topology import (
     Topology,
+    TopologyCall,
     TopologyJoin,
     TopologyNode,
     TopologyRelief,
@@ -57,6 +58,15 @@ def build_topology(shape: GraphShape) -> Topology:
             TopologyRelief(source=r.source, relief=r.relief, barrier=r.barrier)
             for r in sorted(shape.reliefs, key=lambda r: (r.barrier, r.source))
         ),
+        calls=tuple(
+            TopologyCall(
+                site=call.site,
+                body=call.body,
+                maximum_iterations=call.iterations,
+                repeat=call.repeat,
+            )
+            for call in sorted(shape.calls, key=lambda call: call.site)
+        ),
         policy=_graph_policy(shape.policy),
         validation=Validation(
             errors=tuple(shape.errors), warnings=tuple(_warnings(shape))
@@ -82,7 +92,15 @@ def _node(spec: NodeSpec, routing: str) -> TopologyNode:
         goto=tuple(sorted(spec.destinations)),
         metadata=to_jsonable_python(others, fallback=repr),
         policy=_node_policy(spec),
+        source=_source(spec),
     )
+
+
+def _source(spec: NodeSpec) -> dict[str, Any]:
+    if spec.source is None:
+        return {}
+    names = ("call_site", "node_id", "iteration")
+    return {name: getattr(spec.source, name) for name in names}
 
 
 def kind_of(spec: NodeSpec) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from stateknot.kernel.exports.authored import collapse
 from stateknot.kernel.exports.build import build_topology
 from stateknot.kernel.exports.drawing import to_dot, to_mermaid
 
@@ -34,3 +35,18 @@ class Exported:
     def to_dot(self) -> str:
         """The graph as a digraph for Graphviz."""
         return to_dot(self.topology())
+
+    def authored(self) -> Exported:
+        """The same with each subgraph call as one box, as its author wrote it."""
+        return _View(collapse(self.shape()))
+
+
+class _View(Exported):
+    """The exports of a shape."""
+
+    def __init__(self, shape: GraphShape) -> None:
+        self._shape = shape
+
+    def shape(self) -> GraphShape:
+        """See `Exported`."""
+        return self._shape

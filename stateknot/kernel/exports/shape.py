@@ -31,6 +31,17 @@ class GraphPolicy:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class CallShape:
+    """A node that stands for so many iterations of `body`; `repeat` is its port that
+    means "once more", empty where that is not known or the call is no loop."""
+
+    site: str
+    body: str
+    iterations: int
+    repeat: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class GraphShape:
     """Nodes and how they follow each other; maps are by source, joins by target.
 
@@ -49,6 +60,7 @@ class GraphShape:
     reliefs: Sequence[Relief]
     policy: GraphPolicy
     errors: Sequence[str] = field(default_factory=tuple)
+    calls: Sequence[CallShape] = ()
 
 
 def shape_of(blueprint: Blueprint) -> GraphShape:
@@ -100,6 +112,15 @@ def shape_of_draft(
         wait_to={spec.id: spec.wait_to for spec in draft.nodes if spec.wait_to},
         reliefs=draft.reliefs,
         policy=policy,
+        calls=[
+            CallShape(
+                site=call.call_site,
+                body=getattr(call.body, "graph_id", ""),
+                iterations=call.maximum_iterations or 1,
+                repeat=call.repeat or "",
+            )
+            for call in draft.calls
+        ],
         errors=sorted({issue.message for issue in check_draft(draft)}),
     )
 

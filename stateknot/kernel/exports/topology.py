@@ -21,7 +21,8 @@ Pairs = tuple[tuple[str, str], ...]
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TopologyNode:
     """A node. `routing` says how it leads on: `command`, `conditional`, `waiting` (only
-    joins), `static` or `terminal`; `goto` are its declared destinations."""
+    joins), `static` or `terminal`; `goto` are its declared destinations. `source` says
+    where a composed node comes from: `call_site`, `node_id`, `iteration` from 0."""
 
     id: str
     kind: str = "node"
@@ -30,6 +31,18 @@ class TopologyNode:
     goto: tuple[str, ...] = ()
     metadata: Mapping[str, Any] = field(default_factory=dict)
     policy: Mapping[str, Any] = field(default_factory=dict)
+    source: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TopologyCall:
+    """A call of the body named, in place of the node `site`: up to
+    `maximum_iterations` times, again through the port `repeat` where that is known."""
+
+    site: str
+    body: str
+    maximum_iterations: int
+    repeat: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -86,6 +99,7 @@ class Topology:
     waiting_edges: tuple[TopologyJoin, ...] = ()
     wait_edges: Pairs = ()
     reliefs: tuple[TopologyRelief, ...] = ()
+    calls: tuple[TopologyCall, ...] = ()
     policy: Mapping[str, Any] = field(default_factory=dict)
     validation: Validation = field(default_factory=Validation)
 
@@ -129,6 +143,7 @@ def _read_topology(data: dict[str, Any]) -> Topology:
         "waiting_edges": lambda rows: tuple(_read_join(row) for row in rows),
         "wait_edges": _read_pairs,
         "reliefs": lambda rows: tuple(TopologyRelief(**row) for row in rows),
+        "calls": lambda rows: tuple(TopologyCall(**row) for row in rows),
         "validation": _read_validation,
     }
     read = {
