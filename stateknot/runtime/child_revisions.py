@@ -35,7 +35,7 @@ def pinned_child(graph: CompiledGraph, run: RunRecord) -> CompiledGraph:
         raise RevisionMismatchError(
             run.digest, graph.digest, run.graph_id, run.thread_id
         )
-    return type(graph)(registered.blueprint, graph.config, registered.composition)
+    return registered.configured(graph.config)
 
 
 def require_child_code(

@@ -190,7 +190,7 @@ class Children:
             clock=self.config.clock,
             longest_sleep_seconds=self.config.longest_sleep_seconds,
         )
-        return type(graph)(graph.blueprint, config, graph.composition)
+        return graph.configured(config)
 
     def _check_depth(self, child: CompiledGraph) -> None:
         child.config.policy.require_depth(child.config.frames)

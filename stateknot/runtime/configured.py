@@ -146,7 +146,16 @@ class ConfiguredGraph(Exported):
             raise ValueError(f"max_running is {max_running}; give 1 or more, or None")
         return self._with(max_running=max_running)
 
+    def configured(self, config: RunConfig) -> Self:
+        """The same graph, run as `config` says.
+
+        Its definition goes along: a child is configured anew at every call, and
+        compiling a definition takes longer than a superstep.
+        """
+        made = type(self)(self.blueprint, config, self.composition)
+        made.__dict__["definition"] = self.definition
+        return made
+
     def _with(self, **changes: Any) -> Self:
-        return type(self)(
-            self.blueprint, replace(self.config, **changes), self.composition
-        )
+        config = replace(self.config, **changes)
+        return type(self)(self.blueprint, config, self.composition)

@@ -123,7 +123,7 @@ def _drive(
         namespace=run.namespace,
         longest_sleep_seconds=LONGEST_SLEEP_SECONDS,
     )
-    here = type(graph)(graph.blueprint, config, graph.composition)
+    here = graph.configured(config)
     try:
         end = drive_claimed(here, store, run, fence, quantum=quantum)
     except ChildOfOtherCode as stop:

@@ -59,7 +59,7 @@ class InMemory:
             clock=self.clock,
             longest_sleep_seconds=LONGEST_SLEEP_SECONDS,
         )
-        self.graph = type(graph)(graph.blueprint, config, graph.composition)
+        self.graph = graph.configured(config)
         self._script = Script(answers or {})
         self._advances = advance
 
