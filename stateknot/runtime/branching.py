@@ -55,11 +55,13 @@ def carry_over(
     gates = {name for activation in record.pending for name in activation.after}
     stood = store.list_waits_at(record)
     mine = [w for w in stood if w.activation_id in pending or w.public_id in gates]
-    carried = [
-        *(_carried_question(wait, record, standing_at) for wait in _asked_last(mine)),
-        *(_carried_value(wait, standing_at) for wait in _handed_before(mine, record)),
-        *(_carried_timer(wait, standing_at) for wait in _timers(store, record, stood)),
-    ]
+    taken = {
+        **{w.id: _carried_question(w, record, standing_at) for w in _asked_last(mine)},
+        **{w.id: _carried_value(w, standing_at) for w in _handed_before(mine, record)},
+        **{w.id: _carried_timer(w, standing_at) for w in _timers(store, record, stood)},
+    }
+    # In the order in which they came: a handler is given the newest answer.
+    carried = [taken[wait.id] for wait in stood if wait.id in taken]
     attempts = [a for a in store.list_results_at(record) if a.activation_id in pending]
     return Branch(
         lineage=lineage,
@@ -132,7 +134,7 @@ def _carried_question(
     if answered_at is not None and answered_at < record.sequence:
         return replace(
             wait,
-            sequence=standing_at,
+            sequence=standing_at - 1,
             status=WaitStatus.ANSWERED,
             answered_sequence=standing_at - 1,
         )

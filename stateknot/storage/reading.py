@@ -219,7 +219,7 @@ class StoreReader:
             namespace=join_namespace(namespace),
             status__in=STANDING_WAITS,
         )
-        ordered = rows.order_by("sequence", "asked_at", "position", "id")
+        ordered = rows.order_by("sequence", "asked_at", "id")
         return [wait_record(row, thread_id) for row in ordered]
 
     def find_wait(self, wait_id: str) -> WaitRecord | None:
@@ -245,7 +245,7 @@ class StoreReader:
             lineage=checkpoint.lineage,
             sequence__lte=checkpoint.sequence,
         )
-        ordered = rows.order_by("sequence", "asked_at", "position", "id")
+        ordered = rows.order_by("sequence", "asked_at", "id")
         return [wait_record(row, checkpoint.thread_id) for row in ordered]
 
     def list_results(self, run: RunRecord) -> list[AttemptRecord]:

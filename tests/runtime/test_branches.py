@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
@@ -28,6 +29,7 @@ from tests.runtime.graphs import (
     Asker,
     Counted,
     Flaky,
+    Tally,
     add_fan,
     add_line,
     compiled,
@@ -277,3 +279,31 @@ def test_question_of_the_run_left_behind_is_closed(checkpointer: Any) -> None:
     (asked,) = graph.get_state("t").pending_interrupts
     assert asked.id != left.id
     assert [wait.id for wait in checkpointer.list_waits("t")] == [asked.id]
+
+
+@pytest.mark.parametrize("is_asked_first", [True, False])
+def test_branch_keeps_the_order_of_answers_and_values(
+    checkpointer: Any, *, is_asked_first: bool
+) -> None:
+    """A handler is given the newest of both, as before the branch."""
+    acts = ["ask", "fail", "fail"] if is_asked_first else ["fail", "ask", "fail"]
+    seen: list[Any] = []
+
+    def handler(_state: Tally, ctx: NodeContext) -> Any:
+        seen.append(ctx.resume)
+        act = acts.pop(0) if acts else "go on"
+        if act == "fail":
+            raise ValueError("told to fail")
+        return Interrupt("well?") if act == "ask" else None
+
+    graph = compiled(add_fan(new_builder(), {"a": handler}), checkpointer)
+    for call in (
+        lambda: graph.run_with_thread("t", {}),
+        lambda: graph.resume("t", Command(resume="first")),
+        lambda: graph.resume("t", Command(resume="second")),
+    ):
+        with contextlib.suppress(NodeFailedError):
+            call()
+    graph.fork_state("t", "u")
+    graph.resume("u")
+    assert seen == [None, "first", "second", "second"]
