@@ -38,10 +38,15 @@ class Death(BaseException):
 
 
 class Dying:
-    """A store that dies at its n-th write, and then refuses all others."""
+    """A store that dies at its n-th write, and then refuses all others.
+
+    Of branches side by side nobody can say who writes first, so what their threads
+    write (the records of their children) is not counted.
+    """
 
     def __init__(self, store: Any) -> None:
         self.store = store
+        self._owner = threading.current_thread()
         self.left: int | None = None
         self.is_dead = False
 
@@ -51,7 +56,8 @@ class Dying:
 
     def _counted(self, write: Any) -> Any:
         def counted(*args: Any, **kwargs: Any) -> Any:
-            if self.left is not None:
+            is_counted = threading.current_thread() is self._owner
+            if self.left is not None and is_counted:
                 self.left -= 1
                 self.is_dead = self.is_dead or self.left < 0
             if self.is_dead:
@@ -65,6 +71,12 @@ class Dying:
         if self.is_dead:
             raise Death
         return self.store.release(fence)
+
+    def renew(self, fence: Any) -> Any:
+        """A dead process holds nothing any more."""
+        if self.is_dead:
+            raise Death
+        return self.store.renew(fence)
 
     def record_attempts(self, *args: Any) -> Any:
         """Not counted: whether a result waits for its sibling is a matter of time."""

@@ -8,13 +8,14 @@ from __future__ import annotations
 from itertools import pairwise
 from typing import Any
 
+from stateknot import RunStatus
 
-def thread_of(graph: Any, thread_id: str) -> dict[str, Any]:
+
+def thread_of(graph: Any, thread_id: str, history: list[Any]) -> dict[str, Any]:
     """Status, steps and history of a thread; empty where there is none."""
     run = graph.config.checkpointer.find_thread_run(thread_id)
     if run is None:
         return {}
-    history = graph.get_state_history(thread_id)
     return {
         "status": str(run.status),
         "steps": run.steps,
@@ -38,11 +39,10 @@ def snapshot_of(snapshot: Any) -> dict[str, Any]:
     }
 
 
-def check_lineage(graph: Any, thread_id: str) -> None:
+def check_lineage(graph: Any, thread_id: str, history: list[Any]) -> None:
     """One head, an unbroken chain to a root, steps that rise along it."""
     store = graph.config.checkpointer
     run = store.find_thread_run(thread_id)
-    history = graph.get_state_history(thread_id)
     head = graph.get_state(thread_id)
     assert head.config["checkpoint_id"] == run.head_id
     assert history[0] == head
@@ -51,12 +51,54 @@ def check_lineage(graph: Any, thread_id: str) -> None:
     for newer, older in pairwise(history):
         is_first = newer.metadata["source"] == "input"
         assert is_first or newer.metadata["step"] == older.metadata["step"] + 1
-    holding = [r for r in runs_of(graph, thread_id) if r.status.is_holding]
-    assert len(holding) <= 1
+    ids = {snapshot.metadata["run_id"] for snapshot in history} - {None}
+    runs = [store.find_run(run_id) for run_id in ids]
+    assert sum(run.status.is_holding for run in runs) <= 1
 
 
-def runs_of(graph: Any, thread_id: str) -> list[Any]:
-    """Every run that a checkpoint of the history names."""
-    store = graph.config.checkpointer
-    ids = {s.metadata["run_id"] for s in graph.get_state_history(thread_id)} - {None}
-    return [store.find_run(run_id) for run_id in sorted(ids)]
+def family_of(store: Any, thread_id: str) -> list[dict[str, Any]]:
+    """The child runs below the thread's newest run; checks that they belong to it."""
+    run = store.find_thread_run(thread_id)
+    return [] if run is None else children_of(store, run)
+
+
+def children_of(store: Any, run: Any) -> list[dict[str, Any]]:
+    """The child runs of all levels, by namespace, each with its own records."""
+    found = []
+    for child in store.list_children(run.id):
+        records = store.list_checkpoints(child.thread_id, namespace=child.namespace)
+        check_child(run, child, records)
+        found.append(
+            {
+                "namespace": child.namespace,
+                "graph": child.graph_id,
+                "status": str(child.status),
+                "steps": child.steps,
+                "error": (child.error or {}).get("message"),
+                "history": [record_of(record) for record in records],
+            }
+        )
+        found += children_of(store, child)
+    return sorted(found, key=lambda seen: str(seen["namespace"]))
+
+
+def record_of(record: Any) -> dict[str, Any]:
+    """A stored checkpoint without what differs between stores."""
+    return {
+        "values": dict(record.values),
+        "next": record.next_nodes,
+        "source": str(record.source),
+        "step": record.step,
+        "failed_node": record.metadata.get("failed_node"),
+    }
+
+
+def check_child(parent: Any, child: Any, records: list[Any]) -> None:
+    """A child belongs to its parent, and its records are an unbroken chain."""
+    assert child.thread_id == parent.thread_id
+    assert child.root_run_id == parent.root_run_id
+    assert child.namespace[:-1] == parent.namespace
+    assert records[0].id == child.head_id
+    assert [r.parent_id for r in records] == [*(r.id for r in records[1:]), None]
+    assert records[0].pending or child.status is not RunStatus.FAILED
+    assert not records[0].pending or child.status is not RunStatus.COMPLETED

@@ -1,16 +1,17 @@
 """A model of everything that may be done to a thread, over both stores at once.
 
 hypothesis makes up what happens: runs, failures, pauses, answers, edits, forks,
-branches, and a process that dies between any two writes. After each of them both stores
-show the same, every record that was seen before is as it was, no finished work was done
-again without a death in between, and nothing ran twice without a reason in the journal.
-Read `scripted.py` for the graph.
+branches, and a process that dies between any two writes; with parents whose nodes run
+children as well. After each of them both stores show the same, every record that was
+seen before is as it was, no finished work was done again without a death in between,
+and nothing ran twice without a reason in the journal. Read `scripted.py` and
+`scripted_families.py` for the graphs.
 """
 
 from __future__ import annotations
 
 import threading
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from uuid import uuid4
 
 import pytest
@@ -33,7 +34,15 @@ from tests.runtime.scripted import (
     database_side,
     memory_side,
 )
-from tests.runtime.seen import check_lineage, snapshot_of, thread_of
+from tests.runtime.scripted_families import (
+    CHILD_NODES,
+    database_family,
+    memory_family,
+)
+from tests.runtime.seen import check_lineage, family_of, snapshot_of, thread_of
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 MOST_THREADS = 3
 REASONS = ("run.reopened", "lease.expired", "node.retry_scheduled")
@@ -41,7 +50,10 @@ REASONS = ("run.reopened", "lease.expired", "node.retry_scheduled")
 EDITS = (["edit"], Overwrite(["over"]))
 places = st.integers(0, 9)
 scripts = st.fixed_dictionaries(
-    {node: st.sampled_from(("go on",) * 5 + BEHAVIOURS) for node in NODES}
+    {
+        node: st.sampled_from(("go on",) * 5 + BEHAVIOURS)
+        for node in (*NODES, *CHILD_NODES)
+    }
 )
 deaths = st.one_of(st.none(), st.none(), st.integers(0, 6))
 
@@ -60,12 +72,21 @@ def is_asked(model: Any) -> bool:
     return any(head.pending_interrupts for head in model.heads())
 
 
+def is_free(model: Any) -> bool:
+    """Whether a thread is held by no run, so that a start is not always refused."""
+    store = model.sides[0].store
+    runs = [store.find_thread_run(thread) for thread in model.threads]
+    return any(run is None or not run.status.is_holding for run in runs)
+
+
 class Threads(RuleBasedStateMachine):
     """The operations; each is done on both sides and must end alike."""
 
+    makers: tuple[Callable[..., Side], ...] = (memory_side, database_side)
+
     @initialize(script=scripts, is_parallel=st.booleans())
     def begin(self, script: dict[str, str], is_parallel: bool) -> None:
-        self.sides = [make(is_parallel=is_parallel) for make in SIDES]
+        self.sides = [make(is_parallel=is_parallel) for make in self.makers]
         self.threads = [f"model-{uuid4()}"]
         self.deaths = 0
         self.known: list[dict[tuple[str, str], Any]] = [{} for _ in self.sides]
@@ -99,6 +120,7 @@ class Threads(RuleBasedStateMachine):
             side.dying.left = None
         self.check(thread)
 
+    @precondition(is_free)
     @operation(total=st.integers(0, 3))
     def run(self, script: Any, dies_after: int | None, place: int, total: int) -> None:
         thread = self.pick(place)
@@ -177,16 +199,20 @@ class Threads(RuleBasedStateMachine):
 
     def check(self, thread: str) -> None:
         """What must hold of a thread after anything was done to it."""
-        one, other = (thread_of(side.graph, thread) for side in self.sides)
+        histories = [side.graph.get_state_history(thread) for side in self.sides]
+        both = list(zip(self.sides, histories, strict=True))
+        one, other = (thread_of(side.graph, thread, told) for side, told in both)
         assert one == other
+        ours, theirs = (family_of(side.store, thread) for side in self.sides)
+        assert ours == theirs
         if not self.deaths:
             # A death in a concurrent step may lose a result on one side only: whether
             # it was stored before its sibling ended is a matter of time.
             assert self.sides[0].work() == self.sides[1].work()
-        for side, known in zip(self.sides, self.known, strict=True):
+        for (side, told), known in zip(both, self.known, strict=True):
             if one:
-                check_lineage(side.graph, thread)
-            check_records(side, known, thread)
+                check_lineage(side.graph, thread, told)
+            check_records(side, known, told)
             check_work(side, self.deaths)
             check_reasons(side)
 
@@ -195,13 +221,16 @@ class Threads(RuleBasedStateMachine):
             self.check(thread)
 
 
-def check_records(side: Side, known: dict[tuple[str, str], Any], thread: str) -> None:
+def check_records(
+    side: Side, known: dict[tuple[str, str], Any], history: list[Any]
+) -> None:
     """Records never change: those seen last are read again, new ones are noted."""
-    for (key, checkpoint_id), seen in list(known.items())[-8:]:
+    for (key, checkpoint_id), seen in list(known.items())[-4:]:
         assert shown(side.graph.get_state(key, checkpoint_id)) == seen
-    for snapshot in side.graph.get_state_history(thread, limit=4):
-        place = (thread, snapshot.config["checkpoint_id"])
-        known.setdefault(place, shown(snapshot))
+    for snapshot in history:
+        config = snapshot.config
+        place = (config["thread_id"], config["checkpoint_id"])
+        assert known.setdefault(place, shown(snapshot)) == shown(snapshot)
 
 
 def check_work(side: Side, deaths: int) -> None:
@@ -211,13 +240,26 @@ def check_work(side: Side, deaths: int) -> None:
 
 
 def check_reasons(side: Side) -> None:
-    """No activation is called again without an entry of the journal that says why."""
+    """No activation is called again without an entry of the journal that says why.
+
+    A child goes on because its parent did, so its parent's entries count as well.
+    """
     tries: dict[str, int] = {}
     for (run_id, _), times in side.tries.items():
         tries[run_id] = max(times, tries.get(run_id, 0))
     for run_id, times in tries.items():
-        told = [e.kind for row in side.store.list_journal(run_id) for e in row.events]
+        if times == 1:
+            continue
+        told = told_of(side.store, run_id)
         assert times <= 1 + sum(told.count(kind) for kind in REASONS), (times, told)
+
+
+def told_of(store: Any, run_id: str | None) -> list[str]:
+    """The kinds of what the journals of a run and of those above it tell."""
+    if run_id is None:
+        return []
+    own = [event.kind for row in store.list_journal(run_id) for event in row.events]
+    return own + told_of(store, store.find_run(run_id).parent_run_id)
 
 
 def at(graph: Any, thread: str, back: int) -> str | None:
@@ -232,21 +274,32 @@ def shown(snapshot: Any) -> Any:
     return {**seen, "asks": None, "config": snapshot.config}
 
 
-SIDES = (memory_side, database_side)
+class Families(Threads):
+    """The same, of parents whose nodes run children."""
+
+    makers = (memory_family, database_family)
 
 
 @pytest.mark.django_db(transaction=True)
 def test_stores_agree_on_whatever_happens_to_threads() -> None:
     """Issue 3: run, fail, pause, answer, edit, fork, branch and die, in any order."""
-    run_state_machine_as_test(
-        Threads,
-        settings=settings(
-            max_examples=15,
-            stateful_step_count=14,
-            derandomize=True,
-            deadline=None,
-            suppress_health_check=list(HealthCheck),
-        ),
+    run_state_machine_as_test(Threads, settings=bounded(max_examples=12))
+
+
+@pytest.mark.django_db(transaction=True)
+def test_stores_agree_on_whatever_happens_to_families() -> None:
+    """Issue 4: children fail, ask, wait, are retried and answered, and die half way."""
+    run_state_machine_as_test(Families, settings=bounded(max_examples=8))
+
+
+def bounded(*, max_examples: int) -> settings:
+    """The same examples each time, and no more than can be waited for."""
+    return settings(
+        max_examples=max_examples,
+        stateful_step_count=14,
+        derandomize=True,
+        deadline=None,
+        suppress_health_check=list(HealthCheck),
     )
 
 
