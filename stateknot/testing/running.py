@@ -96,9 +96,13 @@ class InMemory:
         """Answer by hand, and go on until the run rests."""
         return self._to_rest(self.graph.resume(THREAD, command))
 
-    def retry(self) -> GraphExecution:
-        """Run again what failed, and go on until the run rests."""
-        return self._to_rest(self.graph.retry(THREAD))
+    def retry(self, *, rerun_unknown: bool = False) -> GraphExecution:
+        """Run again what failed, and go on until the run rests.
+
+        With `rerun_unknown` also at-most-once nodes that were lost.
+        """
+        again = self.graph.retry(THREAD, rerun_unknown=rerun_unknown)
+        return self._to_rest(again)
 
     def recover(self) -> GraphExecution:
         """Go on behind a crash as another process would once the lease has expired."""

@@ -10,12 +10,13 @@ from contextlib import suppress
 from typing import Any
 
 import pytest
-from django.contrib.auth.models import Group
+from django.contrib.auth.models import Group, Permission
 from django.db import IntegrityError, transaction
 
 from stateknot import START, NodeContext, RetryPolicy, shared_subgraph
 from stateknot.errors import GraphError, NodeFailedError, NodeTimeoutError
 from stateknot.storage import DjangoCheckpointer
+from tests.runtime.drives import tried
 from tests.runtime.graphs import PATIENCE, Counted, Tally, add_line, new_builder, note
 from tests.runtime.writers import Writer, fail, paying, rows
 
@@ -133,3 +134,23 @@ def test_kind_of_a_node_is_no_part_of_its_revision() -> None:
     builder = new_builder().add_edge(START, "pay")
     marked = builder.add_node("pay", Counted(note("pay")), transactional=True).compile()
     assert plain.digest == marked.digest
+
+
+def test_commit_that_is_refused_fails_the_node(checkpointer: Any) -> None:
+    """A reference is checked at the commit; what was told until then is not lost."""
+
+    def refer(_state: Tally, ctx: NodeContext) -> Any:
+        ctx.emit("referred", ctx.attempt)
+        Permission.objects.create(name="x", codename="x", content_type_id=999_999)
+        return {"log": ["pay"]}
+
+    graph = paying(Writer(refer), checkpointer)
+    with pytest.raises(NodeFailedError) as failed:
+        graph.run_with_thread("t", {})
+    assert isinstance(failed.value.__cause__, IntegrityError)
+    assert rows() == []
+    assert tried(checkpointer)[1:] == [("pay", 1, "failed")]
+    run = checkpointer.find_thread_run("t")
+    assert checkpointer.list_results(run) == []
+    told = [e for row in checkpointer.list_journal(run.id) for e in row.events]
+    assert [e.kind for e in told].count("custom") == 1
