@@ -10,6 +10,7 @@ from django.db import transaction
 from stateknot.conf import get_settings
 from stateknot.errors import RevisionMismatchError
 from stateknot.runtime.budget import Quantum
+from stateknot.runtime.draining import is_draining
 from stateknot.runtime.turns import choose, graph_limits
 from stateknot.runtime.waking import wake
 from stateknot.runtime.worker import drive_run
@@ -28,12 +29,16 @@ def drive(run_id: str) -> None:
     """Drive a run for one quantum, and ask for another look if there is more to do.
 
     It is the named run, unless it is another one's turn. See Note [A wake-up is a
-    ticket].
+    ticket]. A worker that is about to end gives the wake-up back. See Note [Draining].
     """
+    using = get_settings().database
+    if is_draining():
+        with transaction.atomic(using=using):
+            wake(run_id)
+        return
     driven = _drive_next(run_id)
     if driven is None:
         return
-    using = get_settings().database
     if driven.wants_more:
         with transaction.atomic(using=using):
             wake(driven.run_id)
@@ -48,7 +53,9 @@ def _drive_next(run_id: str) -> Driven | None:
     """Drive what `choose` gives until something was driven; None if nothing was."""
     settings = get_settings()
     quantum = Quantum(
-        supersteps=settings.quantum_supersteps, seconds=settings.quantum_seconds
+        supersteps=settings.quantum_supersteps,
+        seconds=settings.quantum_seconds,
+        is_over=is_draining,
     )
     tried: list[str] = []
     for _ in range(_MOST_CHOICES):

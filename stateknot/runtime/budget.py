@@ -19,7 +19,7 @@ from stateknot.errors import (
 from stateknot.kernel.routing import with_ids
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
 
     from stateknot.kernel.blueprint import Blueprint
     from stateknot.runtime.config import RunConfig
@@ -28,10 +28,14 @@ if TYPE_CHECKING:
 
 @dataclass(slots=True, kw_only=True)
 class Quantum:
-    """How much one drive may do: supersteps and seconds; None is without bound."""
+    """How much one drive may do: supersteps and seconds; None is without bound.
+
+    `is_over` ends it early: it is asked at each boundary.
+    """
 
     supersteps: int | None = None
     seconds: float | None = None
+    is_over: Callable[[], bool] | None = None
 
 
 class Budget:
@@ -93,6 +97,8 @@ class Budget:
         """Whether a drive that did `supersteps` has used its quantum."""
         if quantum is None:
             return False
+        if quantum.is_over is not None and quantum.is_over():
+            return True
         elapsed = self.elapsed()
         return (
             quantum.supersteps is not None and supersteps >= quantum.supersteps

@@ -10,16 +10,22 @@ from __future__ import annotations
 
 import argparse
 import logging
+import signal
 import time
 import uuid
 from functools import cached_property, partial
-from typing import Any
+from multiprocessing.sharedctypes import RawValue
+from typing import TYPE_CHECKING, Any
 
 import django
 
 from stateknot.management.supervision.probe import PROBE_NAME, answer
 from stateknot.management.supervision.pulse import Beat, PulseWriter
 from stateknot.management.supervision.tether import tether_forks
+from stateknot.runtime.draining import answer_with, is_draining
+
+if TYPE_CHECKING:
+    from types import FrameType
 
 # The leader forks its sentinel, and that pusher, monitor and workers: a killed leader
 # takes its sentinel with it, a killed sentinel its workers.
@@ -49,7 +55,12 @@ class ProbingBroker:
         return getattr(self._broker, name)
 
     def dequeue(self) -> Any:
-        """Return (ack id, message) pairs; a probe has no ack id, it is not stored."""
+        """Return (ack id, message) pairs; a probe has no ack id, it is not stored.
+
+        A draining cluster takes nothing: what its workers give back is not for it.
+        """
+        if is_draining():
+            return None
         now = time.monotonic()
         if now < self._due_at:
             return self._broker.dequeue()
@@ -106,6 +117,22 @@ def _is_no_probe(record: logging.LogRecord) -> bool:
     return PROBE_NAME not in record.getMessage()
 
 
+def drain_on_signals(cluster: Any) -> None:
+    """Let every process of `cluster` know at once that it was told to stop.
+
+    A plain byte of shared memory, without a lock: a killed process would keep it.
+    """
+    told = RawValue("b", 0)
+    answer_with(lambda: bool(told.value))
+
+    def stop(number: int, frame: FrameType | None) -> None:
+        told.value = 1
+        cluster.sig_handler(number, frame)
+
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, stop)
+
+
 def main() -> None:
     """Run one cluster until it is told to stop; the supervisor's counterpart."""
     options = _parse()
@@ -119,7 +146,9 @@ def main() -> None:
     tether_forks(GENERATIONS)
     report_tasks(pulse)
     hide_probes()
-    Cluster(broker=ProbingBroker(pulse, every=options.probe_every)).start()
+    cluster = Cluster(broker=ProbingBroker(pulse, every=options.probe_every))
+    drain_on_signals(cluster)
+    cluster.start()
 
 
 def _parse() -> argparse.Namespace:
