@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -106,6 +108,31 @@ def test_order_of_calls_changes_no_byte() -> None:
     assert list(one.node_sources) == list(other.node_sources)
     assert len(one.graph.entry_nodes) == 2
     assert len(one.node_sources) == 4
+
+
+@given(st.data())
+def test_no_order_of_any_part_changes_a_byte(data: st.DataObject) -> None:
+    """Scenarios 3, 4, 43: nodes, routes, successors, bindings, calls, both graphs."""
+
+    def shuffled(value: Any) -> Any:
+        if isinstance(value, dict):
+            keys = data.draw(st.permutations(list(value)))
+            return {key: shuffled(value[key]) for key in keys}
+        if isinstance(value, list):
+            return [shuffled(item) for item in data.draw(st.permutations(value))]
+        return value
+
+    def call(site: str, parts: Json) -> GraphSubgraphCall:
+        again = GraphSubgraphCall.bounded_loop(site, template(parts), "again", 2)
+        routes = {"again": f"{site}.again", "done": f"{site}.done"}
+        return again.with_return_routes(shuffled(routes))
+
+    sites = ["left", "right"]
+    plain = composed(*(call(site, body()) for site in sites), parent=TWO_SITES)
+    given_calls = [call(site, shuffled(body())) for site in shuffled(sites)]
+    mixed = composed(*given_calls, parent=shuffled(TWO_SITES))
+    assert mixed.graph.canonical_bytes() == plain.graph.canonical_bytes()
+    assert mixed.source_map() == plain.source_map()
 
 
 def test_port_forwards_into_another_call() -> None:
