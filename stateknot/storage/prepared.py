@@ -62,7 +62,7 @@ class PreparedStatement:
         with connection.wrap_database_errors, driver.lock:
             result = self._execute(driver, given)
             if result.status != pq.ExecStatus.TUPLES_OK:
-                raise psycopg.errors.error_from_result(result, driver.info.encoding)
+                raise _error_of(result, driver)
             return result.get_value(0, 0) or b""
 
     def _execute(self, driver: psycopg.Connection[Any], given: Any) -> PGresult:
@@ -100,6 +100,17 @@ def can_prepare(connection: BaseDatabaseWrapper) -> bool:
     driver: psycopg.Connection[Any] = connection.connection
     begun = driver.pgconn.transaction_status == pq.TransactionStatus.INTRANS
     return driver.autocommit or begun
+
+
+def _error_of(result: PGresult, driver: psycopg.Connection[Any]) -> psycopg.Error:
+    """What went wrong. A lost connection is no fault of the statement: it is retried.
+
+    Its result comes from libpq and has no state from which psycopg could tell.
+    """
+    if driver.pgconn.status != pq.ConnStatus.OK and not _state_of(result):
+        message = result.get_error_message(driver.info.encoding)
+        return psycopg.OperationalError(message)
+    return psycopg.errors.error_from_result(result, driver.info.encoding)
 
 
 def _state_of(result: PGresult) -> str:

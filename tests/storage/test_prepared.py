@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import os
+import socket
 from typing import Any
 
 import pytest
 from django.db import OperationalError, connection
 
+from stateknot.kernel.retry import is_retryable
 from stateknot.storage import DjangoCheckpointer
 from tests.storage.test_boundary_paths import Alone
 
@@ -60,6 +63,18 @@ def test_boundary_on_a_connection_that_died_is_an_error_of_django() -> None:
     found = driver.store.find_checkpoint("t")
     assert found is not None
     assert found.values["n"] == 3
+
+
+def test_boundary_whose_answer_never_comes_is_an_error_of_the_world() -> None:
+    """The server may or may not have it, and another drive goes on."""
+    driver = Alone(DjangoCheckpointer())
+    driver.commit(changes={"n": 1})
+    with socket.socket(fileno=os.dup(connection.connection.fileno())) as wire:
+        wire.shutdown(socket.SHUT_RDWR)
+    with pytest.raises(OperationalError, match="closed the connection") as caught:
+        driver.commit(changes={"n": 2})
+    connection.close()
+    assert is_retryable(caught.value)
 
 
 def test_boundary_statement_behind_a_pooler_is_not_prepared(
