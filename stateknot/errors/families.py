@@ -369,3 +369,21 @@ class LeaseError(StateKnotError):
             "an operator took it, and nothing of this drive was written"
         )
         self.run_id, self.epoch = run_id, epoch
+
+
+class StoreLostError(LeaseError):
+    """Raised when the store was lost in a write: what stands is not known here.
+
+    You see it when the database went away in the commit of a node that must not run
+    twice. The drive stops; whoever takes the run up reads what was stored. What to do:
+    nothing on a worker; in a caller's own process, resume once the database is back.
+    """
+
+    code = "store.lost"
+
+    def __init__(self, run_id: str, epoch: int, reason: str) -> None:
+        super().__init__(run_id, epoch)
+        self.args = (
+            f"the store was lost in a write of run {run_id} ({reason}); the next drive "
+            "goes on from what was stored",
+        )

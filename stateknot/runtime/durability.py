@@ -23,15 +23,18 @@ from __future__ import annotations
 
 import queue
 import threading
+from contextlib import contextmanager
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from stateknot.errors import LeaseError, StoreLostError
 from stateknot.kernel.records import AttemptRecord, Recorded, WaitRecord
+from stateknot.kernel.retry import is_retryable
 from stateknot.kernel.vocabulary import DurabilityMode, RunStatus
 from stateknot.runtime.telling import SAVED
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
 
     from stateknot.kernel.records import Event, Fence
     from stateknot.kernel.store import Store
@@ -62,29 +65,53 @@ class Committer:
     def record_now(self, attempts: Sequence[AttemptRecord]) -> None:
         """Store attempts, and whatever was taken before them, in every mode."""
         self.drain()
-        self.record(attempts)
+        with self._losing():
+            self.record(attempts)
 
     def record_with(self, work: Callable[[], Sequence[AttemptRecord] | None]) -> None:
         """Store the attempts that `work` gives in the transaction that it runs in.
 
         What was taken before is stored first: the transaction is not held while a
-        writer waits for it. See `Store.record_with` for None.
+        writer waits for it. See `Store.record_with` for None. Raises StoreLostError
+        where it is not known what was stored; what `work` raises is raised as it is.
         """
         self.drain()
         taken: list[Event] = []
+        raised: list[Exception] = []
 
         def recorded() -> Recorded | None:
-            attempts = work()
+            try:
+                attempts = work()
+            except Exception as error:
+                raised.append(error)
+                raise
             if attempts is None:
                 return None
             taken.extend(self.log.take())
             return Recorded(attempts=self._placed(attempts), events=tuple(taken))
 
         try:
-            self.store.record_with(self.fence, recorded)
+            with self._losing(raised):
+                self.store.record_with(self.fence, recorded)
         except Exception:
             self.log.put_back(taken)
             raise
+
+    @contextmanager
+    def _losing(self, known: Sequence[Exception] = ()) -> Iterator[None]:
+        """Tell a store that was lost from a failure of the node, but for `known`.
+
+        Taken for the node's own, it would end a run whose result may well be stored.
+        """
+        try:
+            yield
+        except LeaseError:
+            raise
+        except Exception as error:
+            if error in known or not is_retryable(error):
+                raise
+            lost = StoreLostError(self.fence.run_id, self.fence.epoch, str(error))
+            raise lost from error
 
     def _placed(self, records: Sequence[Placed]) -> tuple[Placed, ...]:
         """The records at the sequence that they have in the store."""

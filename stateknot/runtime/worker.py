@@ -17,6 +17,7 @@ from stateknot.errors import (
     LeaseError,
     RevisionMismatchError,
     StaleCheckpointError,
+    StoreLostError,
     ThreadBusyError,
 )
 from stateknot.kernel.commands import Command, ResumeTarget
@@ -128,6 +129,9 @@ def _drive(
         end = drive_claimed(here, store, run, fence, quantum=quantum)
     except ChildOfOtherCode as stop:
         raise stop.refusal from None
+    except StoreLostError as error:
+        logger.warning("%s", error, extra={"run_id": run.id})
+        return Driven(run_id=run.id)
     except LeaseError:
         logger.warning("lease lost", extra={"run_id": run.id, "epoch": fence.epoch})
         return Driven(run_id=run.id)

@@ -6,11 +6,15 @@ transaction of the project's all the same.
 
 from __future__ import annotations
 
+import os
+import socket
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
 import pytest
 from django.contrib.auth.models import Group
+from django.db import connection
+from django.db.models.functions import Now
 from django_q.models import OrmQ
 
 from stateknot import (
@@ -28,10 +32,12 @@ from stateknot.errors import (
     LeaseError,
     NodeFailedError,
     ReducerError,
+    StoreLostError,
 )
 from stateknot.models import Run
 from stateknot.registry import register
 from stateknot.services import start_run
+from stateknot.storage import DjangoCheckpointer
 from tests.runtime.drives import tried
 from tests.runtime.graphs import (
     Flaky,
@@ -328,3 +334,27 @@ def test_transactional_node_of_a_composed_body_stays_so(checkpointer: Any) -> No
     with pytest.raises(NodeFailedError):
         graph.run_with_thread("t", {})
     assert rows() == []
+
+
+@pytest.mark.only_on("postgres")
+def test_commit_that_is_lost_is_no_failure_of_the_node() -> None:
+    """The connection ends behind the handler; the next drive runs it again."""
+    store, calls = DjangoCheckpointer(), []
+
+    def cut_once(_state: Tally, _ctx: NodeContext) -> Any:
+        calls.append(1)
+        if len(calls) == 1:
+            with socket.socket(fileno=os.dup(connection.connection.fileno())) as wire:
+                wire.shutdown(socket.SHUT_RDWR)
+        return {"log": ["pay"]}
+
+    graph = paying(Writer(cut_once), store)
+    with pytest.raises(StoreLostError, match="goes on from what was stored"):
+        graph.run_with_thread("t", {})
+    connection.close()
+    run = store.find_thread_run("t")
+    assert run is not None
+    assert not run.status.is_terminal
+    Run.objects.update(lease_expires_at=Now() - timedelta(seconds=1))
+    assert graph.retry("t").state.log == ["a", "pay", "z"]
+    assert rows() == ["row 2"]
