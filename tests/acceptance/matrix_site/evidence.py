@@ -11,16 +11,18 @@ import sys
 import time
 from pathlib import Path
 
-from tests.acceptance.matrix_site.walk import NODES, PATIENCE, read_effects
+from tests.acceptance.matrix_site.walk import BOOKED, NODES, PATIENCE, read_effects
 
 
 def check_walk(thread_id: str, folder: Path) -> None:
     """Fail unless the walk ended well, once, with one history.
 
-    Every node's effect is there at least once, always under the same key.
+    Every node's effect is there at least once, always under the same key; a booking is
+    there exactly once.
     """
     from stateknot.models import Run
     from stateknot.selectors import get_state
+    from tests.acceptance.matrix_site.models import Booking
 
     (run,) = Run.objects.filter(thread__key=thread_id)
     assert run.status == "completed", run.error
@@ -34,6 +36,8 @@ def check_walk(thread_id: str, folder: Path) -> None:
     keys = {node: set(found) for node, found in effects.items()}
     assert all(len(found) == 1 for found in keys.values()), keys
     assert len(set.union(*keys.values())) == len(NODES)
+    booked = Booking.objects.filter(run_id=str(run.id)).values_list("node", flat=True)
+    assert sorted(booked) == sorted(BOOKED)
 
 
 def check_history(run: object) -> None:

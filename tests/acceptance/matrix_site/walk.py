@@ -1,8 +1,8 @@
 """A graph with a line, a fan-out, a join and a timer, and a fault at a place of choice.
 
 Every node leaves a line in the file `effects` of the state's folder: its effect on the
-world. The node that the state names as `place` then meets the `fault`, the first time
-it is called.
+world. Those of `BOOKED` are transactional and leave a row as well. The node that the
+state names as `place` then meets the `fault`, the first time it is called.
 """
 
 from __future__ import annotations
@@ -29,6 +29,7 @@ from stateknot import (
 
 WALK = "matrix.walk"
 NODES = ("before", "line", "left", "right", "joined", "nap", "after")
+BOOKED = ("line", "left")
 NAP = timedelta(seconds=0.2)
 PATIENCE = 60.0
 CUT = "stateknot-cut"
@@ -61,6 +62,8 @@ def find_holder(folder: Path) -> int | None:
 def step(walk: Walk, ctx: NodeContext) -> dict[str, Any]:
     """Leave the effect, meet the fault, log the node."""
     _leave(walk, ctx)
+    if ctx.node_id in BOOKED:
+        _book(ctx)
     is_first = len(read_effects(Path(walk.folder))[ctx.node_id]) == 1
     if ctx.node_id == walk.place and is_first:
         FAULTS[walk.fault](Path(walk.folder))
@@ -78,6 +81,12 @@ def _leave(walk: Walk, ctx: NodeContext) -> None:
     # One write of an append-only file: lines of several processes do not mix.
     with (Path(walk.folder) / "effects").open("a") as file:
         file.write(line)
+
+
+def _book(ctx: NodeContext) -> None:
+    from tests.acceptance.matrix_site.models import Booking
+
+    Booking.objects.create(run_id=ctx.run_id, node=ctx.node_id)
 
 
 def _hold(folder: Path) -> None:
@@ -121,7 +130,8 @@ def build_walk() -> CompiledGraph:
     """before, line, then left and right side by side, joined, nap, after."""
     builder = GraphBuilder(WALK, state=Walk)
     for name in NODES:
-        builder.add_node(name, nap if name == "nap" else step)
+        handler = nap if name == "nap" else step
+        builder.add_node(name, handler, transactional=name in BOOKED)
     builder.add_sequence(START, "before", "line").add_edge("line", ["left", "right"])
     builder.add_waiting_edge(["left", "right"], "joined")
     builder.add_sequence("joined", "nap", "after")
