@@ -15,7 +15,7 @@ PIP := $(BIN)/python -m pip -qq --disable-pip-version-check
 PYTEST := $(BIN)/python -m pytest -n $(PYTEST_WORKERS)
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test test-sqlite test-postgres bench bench-peers lint format check clean
+.PHONY: help setup demo test test-sqlite test-postgres bench bench-peers soak lint format check clean
 
 help:  ## list the commands
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 16
@@ -45,6 +45,9 @@ bench: $(DEV)  ## measure rates and stored bytes beside raw commits; ARGS= goes 
 
 bench-peers: $(DEV) $(PEERS)  ## the same, with LangGraph and DBOS in the same run
 	@$(BIN)/python -m bench --peers $(PEERS)/bin/python $(ARGS)
+
+soak: $(DEV)  ## drive 2,000 runs while workers are killed; ARGS="--seconds 60 --runs 300" for less
+	@$(BIN)/python -m bench.soak $(ARGS)
 
 lint: $(DEV)  ## ruff and mypy
 	@$(BIN)/ruff check .

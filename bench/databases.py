@@ -93,7 +93,7 @@ def open_databases(
     if SQLITE in kinds:
         urls[SQLITE] = str(place / "bench.sqlite3")
     if POSTGRES in kinds:
-        servers.append(_start_server(place / "data"))
+        servers.append(start_server(place / "data"))
         urls[POSTGRES] = servers[0].get_uri()
         logs[POSTGRES] = str(place / "data" / "log")
     try:
@@ -118,7 +118,8 @@ def _close_connections() -> None:
     connections.close_all()
 
 
-def _start_server(data: Path) -> Any:
+def start_server(data: Path) -> Any:
+    """An embedded PostgreSQL whose files lie in `data`; `cleanup()` ends it."""
     with warnings.catch_warnings():
         # Its import warns of an unset XDG_RUNTIME_DIR, which the server does without.
         warnings.simplefilter("ignore")
