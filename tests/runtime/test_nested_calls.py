@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from stateknot import START, Command, RunStatus, Timer
+from stateknot import START, Command, Interrupt, NodeContext, RunStatus, Timer
 from stateknot.errors import NodeFailedError, RevisionMismatchError, RunError
 from tests.runtime.families import line, parent_of
 from tests.runtime.graphs import Asker, Counted, Flaky, Tally, new_builder, note
@@ -273,3 +273,34 @@ def test_namespace_that_no_column_holds_is_refused(checkpointer: Any) -> None:
     with pytest.raises(NodeFailedError, match="512 is the most") as failed:
         parent_of(child, checkpointer).run_with_thread("t", {})
     assert isinstance(failed.value.__cause__, RunError)
+
+
+def test_pause_in_the_second_call_of_one_child_leaves_the_first_alone(
+    checkpointer: Any,
+) -> None:
+    """SG-05: S with 1, then with 2, which pauses: 10 and 20, and no root checkpoint."""
+
+    def start(state: Tally, ctx: NodeContext) -> Any:
+        if state.total == 2 and not ctx.has_resume:
+            return Interrupt("go on?")
+        return {"log": [str(state.total * 10)]}
+
+    child = line("tests.child", {"start": start})
+
+    def begin(_state: Tally) -> dict[str, Any]:
+        one, two = child.run({"total": 1}), child.run({"total": 2})
+        return {"log": [*one.state.log, *two.state.log]}
+
+    graph = hosting(begin, checkpointer)
+    paused = graph.run_with_thread("t", {})
+    assert paused.status is RunStatus.INTERRUPTED
+    one, two = checkpointer.list_children(paused.run_id)
+    stood = checkpointer.list_checkpoints("t", namespace=one.namespace)
+    assert one.namespace != two.namespace
+    assert [s.metadata["source"] for s in graph.get_state_history("t")] == [
+        "interrupt",
+        "input",
+    ]
+    assert graph.get_state("t").values == Tally()
+    assert graph.resume("t", Command(resume=True)).state.log == ["10", "20"]
+    assert checkpointer.list_checkpoints("t", namespace=one.namespace) == stood

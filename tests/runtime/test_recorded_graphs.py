@@ -13,6 +13,7 @@ import pytest
 from pydantic import BaseModel
 
 from stateknot import START, GraphBuilder, append
+from stateknot.pictures import render_svg, sketch_definition
 from tests.recorded_graphs import RecordedGraph, find_recorded_names, read_recorded
 from tests.runtime.points import Crash, pointed, raising
 
@@ -81,8 +82,11 @@ def test_recorded_graph_runs_each_task_once(
     assert sorted(stored.values.done) == list(range(workflow.recorded.tasks))
 
 
-def test_recorded_graph_takes_a_superstep_per_level(workflow: Workflow) -> None:
-    done = workflow.compile().run({})
+def test_recorded_graph_takes_a_superstep_per_level(
+    workflow: Workflow, checkpointer: Any
+) -> None:
+    graph = workflow.compile().with_checkpointer(checkpointer)
+    done = graph.run_with_thread("t", {})
     assert done.steps == workflow.recorded.depth
     levels = [workflow.recorded.levels[task] for task in done.state.done]
     assert levels == sorted(levels)
@@ -122,3 +126,14 @@ def test_recorded_graph_is_told_whole_by_its_exports(workflow: Workflow) -> None
     assert edges == {(node_of(p), node_of(c)) for p, c in workflow.recorded.edges}
     for drawn in (graph.to_mermaid(), graph.to_dot()):
         assert all(node_of(task) in drawn for task in range(workflow.recorded.tasks))
+
+
+def test_recorded_graph_is_drawn_whole(workflow: Workflow) -> None:
+    """Each task has one box with its name in the picture, and each edge an arrow."""
+    sketch = sketch_definition(workflow.compile().definition.to_dict())
+    svg = render_svg(sketch, title="recorded", describe="", key="recorded")
+    for task in range(workflow.recorded.tasks):
+        assert svg.count(f"<title>{node_of(task)}</title>") == 1
+        assert svg.count(f">{node_of(task)}</text>") == 1
+    drawn = {(edge.source, edge.target) for edge in sketch.edges}
+    assert drawn >= {(node_of(p), node_of(c)) for p, c in workflow.recorded.edges}
