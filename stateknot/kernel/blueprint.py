@@ -82,6 +82,7 @@ class Blueprint:
     maps a join to the nodes it waits for; `entry` is where START leads.
 
     `choices` map a node's labels to the sets they lead to, where no router chooses;
+    `route_labels` are the ids of the routes behind those of a closed definition.
     `wait_to` says where a node's questions and timers lead. A graph made from a closed
     definition carries it, and where its generated nodes come from.
     """
@@ -103,6 +104,7 @@ class Blueprint:
     node_timeout_seconds: float | None = None
     output_model: type[BaseModel] | None = None
     choices: Mapping[str, Mapping[str, tuple[str, ...]]] = field(default_factory=dict)
+    route_labels: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
     wait_to: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     definition: GraphDefinition | None = None
     source_map: Mapping[str, JsonValue] = field(default_factory=dict)

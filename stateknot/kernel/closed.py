@@ -62,6 +62,7 @@ def close(
     in the definition's identity.
     """
     nodes, routers, choices, wait_to, edges = {}, {}, {}, {}, {}
+    known: dict[str, dict[str, str]] = {}
     extras = definition.extensions
     for node in definition.nodes:
         part, source = parts[node.node_id], sources.get(node.node_id)
@@ -72,7 +73,9 @@ def close(
             wait_to[node.node_id] = node.wait_to
         routes = _routes(node, extras)
         if routes:
-            choices[node.node_id] = _with_labels(routes, source, part.labels)
+            labels = _route_labels(routes, source, part.labels)
+            known[node.node_id] = labels
+            choices[node.node_id] = {label: routes[labels[label]] for label in labels}
         if part.router is not None:
             routers[node.node_id] = part.router
     identity = definition.identity
@@ -86,6 +89,7 @@ def close(
         edges=edges,
         routers=routers,
         choices=choices,
+        route_labels=known,
         wait_to=wait_to,
         waiting=extras.waiting_edges,
         reliefs=tuple(Relief(**asdict(one)) for one in extras.barrier_reliefs),
@@ -112,20 +116,20 @@ def _routes(node: GraphNode, extras: Extensions) -> dict[str, tuple[str, ...]]:
     return routes | dict.fromkeys(extras.end_routes.get(node.node_id, ()), (END,))
 
 
-def _with_labels(
+def _route_labels(
     routes: Mapping[str, tuple[str, ...]],
     source: NodeSource | None,
     labels: Mapping[str, str],
-) -> dict[str, tuple[str, ...]]:
-    """`routes` by their ids, and by the labels that the node's author knows them by."""
-    known = dict(routes)
+) -> dict[str, str]:
+    """The route of each label: its own id, and what its node's author calls it."""
+    known = {route_id: route_id for route_id in routes}
     local = source.routes if source is not None else {}
     for label, generated in local.items():
-        known.setdefault(label, routes[generated])
+        known.setdefault(label, generated)
     for label, route_id in labels.items():
         generated = local.get(route_id, route_id)
         if generated in routes:
-            known.setdefault(label, routes[generated])
+            known.setdefault(label, generated)
     return known
 
 

@@ -42,7 +42,7 @@ def compose(
         [_call(call, bodies[call.call_site], owner) for call in calls],
         require_reachable=False,
     )
-    authored = {site: (body, route_ids(body)) for site, body in bodies.items()}
+    authored = {site: (body, _labels(body)) for site, body in bodies.items()}
     here = (parent, route_ids(parent))
     parts = {
         node.node_id: _parts(node.node_id, composition, here, authored)
@@ -72,6 +72,11 @@ def _blueprint_of(body: Any) -> Blueprint:
             f"the body of a call is a {type(body).__name__}; give a builder or a graph"
         )
     return blueprint
+
+
+def _labels(body: Blueprint) -> RouteIds:
+    """The route ids of a body by its authors' labels; a composed one knows its own."""
+    return body.route_labels or route_ids(body)
 
 
 def _call(call: CallDraft, body: Blueprint, owner: Owner) -> GraphSubgraphCall:
