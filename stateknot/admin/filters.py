@@ -10,12 +10,27 @@ from django.utils.translation import gettext_lazy as _
 from stateknot.conf import get_settings
 from stateknot.kernel.vocabulary import RunStatus
 from stateknot.models import GraphRevision, Run
+from stateknot.selectors.attention import Age, Need, match_age, match_need
 
 if TYPE_CHECKING:
     from django.db.models import QuerySet
     from django.http import HttpRequest
 
 MOST_CHOICES = 100
+NEWEST = 2_000
+NEED_WORDS = {
+    Need.FAILED: _("failed"),
+    Need.STALLED: _("stalled"),
+    Need.CLOSING: _("closing"),
+}
+AGE_WORDS = {
+    Age.HOUR: _("the last hour"),
+    Age.DAY: _("the last day"),
+    Age.WEEK: _("the last week"),
+    Age.OVER_HOUR: _("over an hour"),
+    Age.OVER_DAY: _("over a day"),
+    Age.OVER_WEEK: _("over a week"),
+}
 
 
 class ColumnFilter(admin.SimpleListFilter):
@@ -52,6 +67,12 @@ class GraphFilter(ColumnFilter):
         return rows.values_list("graph_id", flat=True).distinct()
 
 
+class QuestionGraphFilter(GraphFilter):
+    """By the graph whose run asked."""
+
+    column = "run__graph_id"
+
+
 class _FailureFilter(ColumnFilter):
     """By what failed runs failed of."""
 
@@ -75,3 +96,59 @@ class ErrorCodeFilter(_FailureFilter):
 
     title = _("error code")
     parameter_name = column = "error_code"
+
+
+class ActorFilter(ColumnFilter):
+    """By who started a run: those of the newest runs, whose ids sort by time."""
+
+    title = _("started by")
+    parameter_name = column = "actor"
+
+    def find_choices(self, using: str) -> QuerySet[Any, str]:
+        """See the class."""
+        newest = Run.objects.using(using).order_by("-id").values("id")[:NEWEST]
+        rows = Run.objects.using(using).filter(id__in=newest).exclude(actor="")
+        return rows.order_by("actor").values_list("actor", flat=True).distinct()
+
+
+class NeedFilter(admin.SimpleListFilter):
+    """By why a run needs a person; the overview's numbers lead here."""
+
+    title = _("needs a person")
+    parameter_name = "needs"
+
+    def lookups(self, request: HttpRequest, model_admin: Any) -> list[tuple[str, Any]]:
+        """Every reason."""
+        return [(need.value, NEED_WORDS[need]) for need in Need]
+
+    def queryset(self, request: HttpRequest, queryset: QuerySet[Any]) -> QuerySet[Any]:
+        """See the class."""
+        value = self.value()
+        if value not in list(Need):
+            return queryset
+        return queryset.filter(match_need(Need(str(value))))
+
+
+class AgeFilter(admin.SimpleListFilter):
+    """By age: up to a span or beyond it."""
+
+    title = _("age")
+    parameter_name = "age"
+    column = "created_at"
+
+    def lookups(self, request: HttpRequest, model_admin: Any) -> list[tuple[str, Any]]:
+        """Every bound."""
+        return [(age.value, AGE_WORDS[age]) for age in Age]
+
+    def queryset(self, request: HttpRequest, queryset: QuerySet[Any]) -> QuerySet[Any]:
+        """See the class."""
+        value = self.value()
+        if value not in list(Age):
+            return queryset
+        return queryset.filter(match_age(Age(str(value)), self.column))
+
+
+class QuestionAgeFilter(AgeFilter):
+    """By the age of a question."""
+
+    column = "asked_at"

@@ -16,6 +16,7 @@ from django.urls import reverse
 from django.utils.html import format_html
 from django.utils.translation import gettext_lazy
 
+from stateknot.admin.filters import QuestionAgeFilter, QuestionGraphFilter
 from stateknot.admin.presenting import render_status
 from stateknot.admin.read_only import ReadOnlyAdmin
 from stateknot.admin.searching import match_terms
@@ -43,7 +44,7 @@ class QuestionAdmin(ReadOnlyAdmin):
         *("node", "excerpt", "state", "thread_key"),
         *("asked_at", "answered_by"),
     )
-    list_filter = ("status", "asked_at")
+    list_filter = ("status", QuestionAgeFilter, QuestionGraphFilter)
     list_select_related = ("thread",)
     listed = (
         *("node_id", "key", "status", "asked_at", "answered_by", "run_id"),

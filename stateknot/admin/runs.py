@@ -18,7 +18,14 @@ from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
 from stateknot.admin.edit_view import EditView
-from stateknot.admin.filters import ErrorCodeFilter, FailedNodeFilter, GraphFilter
+from stateknot.admin.filters import (
+    ActorFilter,
+    AgeFilter,
+    ErrorCodeFilter,
+    FailedNodeFilter,
+    GraphFilter,
+    NeedFilter,
+)
 from stateknot.admin.live_view import LiveView
 from stateknot.admin.move_view import MoveView
 from stateknot.admin.presenting import render_status, render_time, shorten
@@ -52,11 +59,8 @@ class RunAdmin(ReadOnlyAdmin):
         *("admitted", "actor"),
     )
     list_filter = (
-        "status",
-        GraphFilter,
-        FailedNodeFilter,
-        ErrorCodeFilter,
-        "created_at",
+        *(NeedFilter, "status", GraphFilter, FailedNodeFilter, ErrorCodeFilter),
+        *(AgeFilter, ActorFilter),
     )
     list_select_related = ("thread",)
     listed = (
@@ -66,7 +70,7 @@ class RunAdmin(ReadOnlyAdmin):
     ordering = ("-created_at", "-id")
     search_fields = ("id", "thread__key", "error_code", "error__message")
     search_help_text = gettext_lazy(
-        "Thread id, the beginning of a run id, or words of the error"
+        "Thread id, the beginning of a run id, words of the error, or who started it"
     )
 
     @admin.display(description=gettext_lazy("run"))
@@ -108,7 +112,10 @@ class RunAdmin(ReadOnlyAdmin):
         self, request: HttpRequest, queryset: QuerySet[Any], search_term: str
     ) -> tuple[QuerySet[Any], bool]:
         """See `searching.py`."""
-        texts = ("thread__key", "error_code", "error__type", "error__message")
+        texts = (
+            *("thread__key", "error_code", "error__type", "error__message"),
+            "actor",
+        )
         return queryset.filter(match_terms(search_term, texts)), False
 
     def get_urls(self) -> list[URLPattern]:

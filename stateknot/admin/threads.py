@@ -10,7 +10,7 @@ from django.http import Http404, HttpResponse, HttpResponseNotAllowed
 from django.template.response import TemplateResponse
 from django.utils.translation import gettext_lazy
 
-from stateknot.admin.filters import GraphFilter
+from stateknot.admin.filters import AgeFilter, GraphFilter
 from stateknot.admin.presenting import render_status
 from stateknot.admin.read_only import ReadOnlyAdmin
 from stateknot.admin.searching import match_terms
@@ -31,7 +31,7 @@ class ThreadAdmin(ReadOnlyAdmin):
     """Threads with the status of the run that stands on each."""
 
     list_display = ("key", "graph_id", "state", "created_at")
-    list_filter = (GraphFilter, "created_at")
+    list_filter = (GraphFilter, AgeFilter)
     list_select_related = ("current_run",)
     listed = ("key", "graph_id", "created_at", "current_run__status")
     ordering = ("-created_at", "-id")
