@@ -15,7 +15,12 @@ from django.utils.translation import ngettext
 from stateknot.kernel.exports.build import SUBGRAPH_KINDS, kind_of
 from stateknot.kernel.profile import decode
 from stateknot.kernel.vocabulary import END, START
-from stateknot.pictures import NodeState, render_svg, sketch_definition
+from stateknot.pictures import (
+    NodeState,
+    merge_alike,
+    render_svg,
+    sketch_definition,
+)
 from stateknot.pictures.svg import STATE_WORDS
 from stateknot.selectors.run_page import find_run_graph
 from stateknot.selectors.run_progress import UNREACHED, NodeProgress, list_progress
@@ -55,7 +60,11 @@ def picture_run(run: Run, head: Standpoint | None) -> RunPicture:
     sketch = _coloured(_sketch(run), list_progress(run, head))
     summary = _summary(sketch)
     title = _("Graph %(graph)s") % {"graph": run.graph_id}
-    svg = render_svg(sketch, title=title, describe=summary, key="sk-picture")
+    drawn = merge_alike(sketch)
+    if drawn is not sketch:
+        alike = _("Nodes that stand alike are drawn as one; the list has each.")
+        summary = f"{summary} {alike}"
+    svg = render_svg(drawn, title=title, describe=summary, key="sk-picture")
     return RunPicture(svg=svg, summary=summary, nodes=_listed(sketch))
 
 

@@ -5,6 +5,7 @@ Start with `sketch.py` for what is drawn, then `layers.py` and `places.py` for w
 things stand, `compound.py` for boxes within the picture and `svg.py` for the text.
 """
 
+from stateknot.pictures.alike import merge_alike
 from stateknot.pictures.sketch import (
     NodeState,
     Sketch,
@@ -19,6 +20,7 @@ __all__ = [
     "Sketch",
     "SketchEdge",
     "SketchNode",
+    "merge_alike",
     "render_svg",
     "sketch_definition",
 ]

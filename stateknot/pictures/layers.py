@@ -46,6 +46,11 @@ def assign_layers(nodes: Sequence[str], edges: Sequence[Pair]) -> dict[str, int]
 
     Wide rows are broken, see WIDEST.
     """
+    return _broken(nodes, longest_ways(nodes, edges))
+
+
+def longest_ways(nodes: Sequence[str], edges: Sequence[Pair]) -> dict[str, int]:
+    """The arrows of the longest way to each node; `edges` have no loop."""
     leads = _grouped(edges)
     missing = dict.fromkeys(nodes, 0)
     for _, target in edges:
@@ -58,7 +63,7 @@ def assign_layers(nodes: Sequence[str], edges: Sequence[Pair]) -> dict[str, int]
             missing[target] -= 1
             if not missing[target]:
                 ready.append(target)
-    return _broken(nodes, layers)
+    return layers
 
 
 def _broken(nodes: Sequence[str], layers: Mapping[str, int]) -> dict[str, int]:

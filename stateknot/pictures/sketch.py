@@ -84,7 +84,7 @@ def sketch_definition(
         for source in sources.values()
         for label, route in source.get("routes", {}).items()
     }
-    edges = _merged(_edges(definition, labels), nodes)
+    edges = merge_arrows(_edges(definition, labels), nodes)
     return Sketch(nodes=nodes, edges=edges, groups=groups)
 
 
@@ -134,7 +134,7 @@ def _ways_out(
         yield SketchEdge(source=source, target=END)
 
 
-def _merged(
+def merge_arrows(
     edges: Iterable[SketchEdge], nodes: Mapping[str, SketchNode]
 ) -> tuple[SketchEdge, ...]:
     """One arrow between two nodes, with every label; unknown ends are left out."""

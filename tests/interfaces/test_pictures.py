@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from itertools import combinations, pairwise
 from typing import TYPE_CHECKING
 from xml.etree import ElementTree
@@ -17,12 +18,15 @@ from stateknot.pictures import (
     Sketch,
     SketchEdge,
     SketchNode,
+    merge_alike,
     render_svg,
     sketch_definition,
 )
+from stateknot.pictures.alike import MOST_DRAWN
 from stateknot.pictures.compound import draw
 from stateknot.pictures.layers import WIDEST, assign_layers, find_back_edges
 from stateknot.pictures.places import MOST_LANES, Size, place
+from tests.recorded_graphs import find_recorded_names, read_recorded
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -215,3 +219,56 @@ def test_composed_node_has_its_authors_name_and_a_box() -> None:
     assert sketch.nodes["g1"].label == "work"
     assert sketch.groups[sketch.nodes["g1"].group] == "review 2"
     assert "accept" in [edge.label for edge in sketch.edges]
+
+
+def states_of(sketch: Sketch, states: Sequence[NodeState]) -> Sketch:
+    nodes = {
+        node.id: replace(node, state=states[i % len(states)])
+        for i, node in enumerate(sketch.nodes.values())
+    }
+    return replace(sketch, nodes=nodes)
+
+
+@given(graphs(), st.lists(st.sampled_from(NodeState), min_size=1, max_size=3))
+def test_nodes_drawn_as_one_have_one_state_and_box(
+    sketch: Sketch, states: list[NodeState]
+) -> None:
+    """And no arrow is lost: each has one between those that stand for its ends."""
+    sketch = states_of(sketch, states)
+    merged = merge_alike(sketch, most=3)
+    kinds = {(node.group, node.state) for node in sketch.nodes.values()}
+    assert {(node.group, node.state) for node in merged.nodes.values()} == kinds
+    assert set(merged.nodes) <= set(sketch.nodes)
+    assert bool(merged.edges) == bool(sketch.edges)
+    ends = {end for edge in merged.edges for end in (edge.source, edge.target)}
+    assert ends <= set(merged.nodes)
+    render_svg(merged, title="t", describe="d", key="k")
+
+
+def test_few_nodes_are_drawn_each_by_itself() -> None:
+    sketch = sketch_of([("a", "b"), ("a", "c")])
+    assert merge_alike(sketch) is sketch
+
+
+def test_fan_out_of_a_thousand_is_one_box_and_its_failure_another() -> None:
+    names = [f"part{n}" for n in range(1_000)]
+    edges = [("split", n) for n in names] + [(n, "join") for n in names]
+    sketch = sketch_of(edges)
+    failed = replace(sketch.nodes["part7"], state=NodeState.FAILED)
+    merged = merge_alike(replace(sketch, nodes={**sketch.nodes, "part7": failed}))
+    labels = {node.label for node in merged.nodes.values()}
+    assert labels == {START, "split", "part… (999)", "part7", "join"}
+    assert {(e.source, e.target) for e in merged.edges} == {
+        ("split", "part0"),
+        ("split", "part7"),
+        ("part0", "join"),
+        ("part7", "join"),
+    }
+
+
+@pytest.mark.parametrize("name", find_recorded_names())
+def test_recorded_workflow_is_drawn_in_few_boxes(name: str) -> None:
+    drawn = read_recorded(name)
+    edges = [(f"task{parent}", f"task{child}") for parent, child in drawn.edges]
+    merged = merge_alike(sketch_of(edges))
+    assert len(merged.nodes) <= MOST_DRAWN
