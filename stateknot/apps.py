@@ -19,7 +19,10 @@ class StateKnotConfig(AppConfig):
         from stateknot.conf import get_settings
         from stateknot.kernel.blueprint_definition import Owner
         from stateknot.runtime.identity import set_owner
+        from stateknot.runtime.waking import wake_begun
+        from stateknot.storage.queueing import run_begun
 
         settings = get_settings()
         set_owner(Owner(issuer=settings.issuer, subject=settings.subject))
+        run_begun.connect(wake_begun, dispatch_uid="stateknot.wake")
         autodiscover_modules("graphs")

@@ -5,7 +5,7 @@ Whether a state, an update or an answer fits its graph is for the services to de
 
 from __future__ import annotations
 
-from typing import Annotated, Any, TypeVar
+from typing import Annotated, Any, Literal, TypeVar
 
 import pydantic
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field
@@ -50,7 +50,11 @@ class InputBody(Body):
 
 
 class StartBody(Body):
-    """What a run begins with. Without `thread_id` a new thread is made."""
+    """What a run begins with. Without `thread_id` a new thread is made.
+
+    `on_busy` says what becomes of a start on a thread that another run holds; to
+    supersede that run needs the permission to cancel it.
+    """
 
     graph: Text
     state: dict[str, Any]
@@ -58,6 +62,7 @@ class StartBody(Body):
     version: Text | None = None
     inputs: list[InputBody] | None = Field(default=None, min_length=1)
     metadata: JsonObject = {}
+    on_busy: Literal["reject", "enqueue", "supersede"] = "reject"
 
 
 class ResumeBody(Body):

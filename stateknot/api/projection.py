@@ -64,6 +64,7 @@ def show_run(run: Run, *, with_traceback: bool = False) -> shapes.Run:
         output=None if run.output is None else decode(run.output),
         metadata=run.metadata,
         actor=run.actor,
+        is_queued=run.is_queued,
         cancel_requested_at=run.cancel_requested_at,
         cancel_reason=run.cancel_reason or None,
         created_at=run.created_at,

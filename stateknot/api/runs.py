@@ -11,7 +11,7 @@ from rest_framework.reverse import reverse
 
 from stateknot.api import shapes
 from stateknot.api.bodies import CancelBody, MoveBody, RunQuery, StartBody, parse
-from stateknot.api.endpoint import VIEW, Endpoint
+from stateknot.api.endpoint import VIEW, Endpoint, require_permissions
 from stateknot.api.paging import RunCursor
 from stateknot.api.parameters import query_parameters
 from stateknot.api.projection import refuse_masks, show_plan, show_run
@@ -78,6 +78,8 @@ class RunList(Endpoint):
     def post(self, request: Request) -> Response:
         """Start a run on the workers; the answer does not wait for it."""
         body = parse(StartBody, request.data)
+        if body.on_busy == "supersede":
+            require_permissions(request, "stateknot.cancel_run")
         graph = get_graph(body.graph, version=body.version)
         refuse_masks(body.state, graph.blueprint.fold.codec)
         run = start_run(
@@ -88,6 +90,7 @@ class RunList(Endpoint):
             inputs=_graph_inputs(body),
             metadata=body.metadata,
             idempotency_key=_idempotency_key(request),
+            on_busy=body.on_busy,
             actor=request.user,
         )
         address = reverse("stateknot-api:run", args=[str(run.id)], request=request)

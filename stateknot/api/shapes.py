@@ -49,6 +49,9 @@ class Run(Shape):
     output: Any = None
     metadata: dict[str, Any]
     actor: str = Field(description="Who started it.")
+    is_queued: bool = Field(
+        description="Whether it waits for its thread, and so has no checkpoint yet."
+    )
     cancel_requested_at: datetime | None = Field(
         description="When somebody asked to cancel it. It has ended once its status "
         "says so."

@@ -27,7 +27,8 @@ from stateknot.kernel.lifecycle import (
     require_same_graph,
 )
 from stateknot.kernel.memory_cancelling import MemoryCanceller
-from stateknot.kernel.memory_rows import MemoryRun, MemoryThread, superseded
+from stateknot.kernel.memory_rows import MemoryRun, superseded
+from stateknot.kernel.memory_threads import MemoryThread
 from stateknot.kernel.records import NO_LIMIT, Fence, RunRecord, WaitRecord
 from stateknot.kernel.undo import Undo
 from stateknot.kernel.usage import find_closing, settled
@@ -88,6 +89,15 @@ class MemoryStore(MemoryCanceller):
         thread.enter(run)
         self._undo.put(self._runs, run.record.id, run)
         return run.record
+
+    def enqueue(self, admission: Admission) -> RunRecord:
+        """See the port."""
+        thread = self._thread(admission)
+        if thread.holding_run(()) is None and not self._is_awaited(thread):
+            return self.admit(admission)
+        record = self._queue(thread, admission)
+        self._begin_next(thread)
+        return record
 
     def claim(
         self,
@@ -156,6 +166,7 @@ class MemoryStore(MemoryCanceller):
                 events = (*events, self._close_family(run))
             run.note(events, self.now(), boundary.checkpoint.id)
             run.advance(boundary, self.now(), thread.last_timer(run.record))
+            self._begin_next(thread)
         return is_cancelled
 
     def record_attempts(
@@ -203,6 +214,7 @@ class MemoryStore(MemoryCanceller):
         error = {**find_closing(reversed(run.journal)), "usage": usage}
         run.note((settled(run_id, error),), self.now())
         run.end(RunStatus.FAILED, error, self.now())
+        self._begin_next(self._threads[run.record.thread_id])
         return True
 
     def finish(
@@ -219,6 +231,7 @@ class MemoryStore(MemoryCanceller):
             return True
         run.note(tuple(events), self.now())
         run.end(status, error, self.now())
+        self._begin_next(self._threads[run.record.thread_id])
         return False
 
     def cancel(self, cancellation: Cancellation) -> RunRecord:
@@ -314,6 +327,15 @@ class MemoryStore(MemoryCanceller):
 
     def _free_thread(self, admission: Admission) -> MemoryThread:
         """The thread of an admission, made if new. Raises if it may not begin there."""
+        thread = self._thread(admission)
+        busy = thread.holding_run(admission.namespace)
+        if busy is not None:
+            raise ThreadBusyError(
+                thread_id=thread.id, run_id=busy.id, status=busy.status
+            )
+        return thread
+
+    def _thread(self, admission: Admission) -> MemoryThread:
         key, graph_id = admission.thread_id, admission.graph_id
         require_key(key, "thread id")
         if key not in self._threads:
@@ -322,9 +344,6 @@ class MemoryStore(MemoryCanceller):
         thread = self._threads[key]
         if not admission.namespace:
             require_same_graph(key, thread.graph_id, graph_id)
-        busy = thread.holding_run(admission.namespace)
-        if busy is not None:
-            raise ThreadBusyError(thread_id=key, run_id=busy.id, status=busy.status)
         return thread
 
     def _held(self, fence: Fence) -> MemoryRun:

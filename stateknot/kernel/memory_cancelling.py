@@ -8,24 +8,19 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from stateknot.kernel.cancelling import cancelled, requested, without_ends
-from stateknot.kernel.memory_reading import MemoryReader
+from stateknot.kernel.memory_queueing import MemoryQueue
 from stateknot.kernel.once import lost_if_begun
 from stateknot.kernel.vocabulary import RunStatus
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
-    from datetime import datetime
+    from collections.abc import Sequence
 
     from stateknot.kernel.memory_rows import MemoryRun
     from stateknot.kernel.records import Event
 
 
-class MemoryCanceller(MemoryReader):
+class MemoryCanceller(MemoryQueue):
     """What the memory store does to a run that is to be cancelled."""
-
-    def __init__(self, now: Callable[[], datetime]) -> None:
-        super().__init__()
-        self.now = now
 
     def _cancel(self, run: MemoryRun, reason: str, actor: str) -> None:
         """End a run, or ask whoever holds it to, and its children likewise."""
@@ -50,6 +45,7 @@ class MemoryCanceller(MemoryReader):
         run.note(told, self.now(), None, actor)
         run.end(RunStatus.CANCELLED, None, self.now())
         run.change(wake_at=None)
+        self._begin_next(self._threads[run.record.thread_id])
         return True
 
     def _close_family(self, run: MemoryRun) -> Event:

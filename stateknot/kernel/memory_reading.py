@@ -11,7 +11,8 @@ from stateknot.kernel.usage import add_up
 from stateknot.kernel.vocabulary import AttemptStatus, WaitStatus
 
 if TYPE_CHECKING:
-    from stateknot.kernel.memory_rows import MemoryRun, MemoryThread
+    from stateknot.kernel.memory_rows import MemoryRun
+    from stateknot.kernel.memory_threads import MemoryThread
     from stateknot.kernel.records import (
         AttemptRecord,
         CheckpointRecord,

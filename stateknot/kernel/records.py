@@ -239,6 +239,7 @@ class RunRecord:
     metadata: Mapping[str, JsonValue] = field(default_factory=dict)
     cancel_requested_at: datetime | None = None
     cancel_reason: str = ""
+    is_queued: bool = False
     created_at: datetime | None = None
     started_at: datetime | None = None
     ended_at: datetime | None = None

@@ -144,6 +144,14 @@ class Store(Protocol):
         """
         ...
 
+    def enqueue(self, admission: Admission) -> RunRecord:
+        """Store a root run that begins once its thread is free.
+
+        It begins at once on a free thread, else (`is_queued`, without a checkpoint) in
+        the transaction in which the run before it ends; several begin in order.
+        """
+        ...
+
     def claim(
         self,
         run_id: str,

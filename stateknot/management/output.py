@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from stateknot.api.projection import load_checkpoint, load_history, show_run
 from stateknot.kernel.vocabulary import RunStatus
+from stateknot.selectors import get_state
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -31,8 +32,19 @@ _SENTENCES = {
 
 
 def describe(run: Run) -> dict[str, Any]:
-    """What is told of a run, as JSON: itself, its checkpoint, its last boundaries."""
+    """What is told of a run, as JSON: itself, its checkpoint, its last boundaries.
+
+    A run that waits for its thread has neither of them yet.
+    """
     head = str(run.head_id)
+    if get_state(run.thread.key, head) is None:
+        shown = show_run(run)
+        return {
+            "run": shown.model_dump(mode="json"),
+            "sentence": sentence(shown, 0),
+            "checkpoint": None,
+            "boundaries": [],
+        }
     checkpoint = load_checkpoint(run.thread.key, head)
     earlier = load_history(run.thread.key, limit=BOUNDARIES - 1, before=head)
     shown = show_run(run, with_traceback=True)
@@ -51,6 +63,8 @@ def sentence(run: shapes.Run, questions: int) -> str:
         what = f"is paused at {_count(questions, 'open question')}"
     elif status is RunStatus.FAILED:
         what = f"failed at node {run.failed_node}" if run.failed_node else "failed"
+    elif run.is_queued:
+        what = "waits for its thread"
     else:
         what = _SENTENCES[status]
     by = f", started by {run.actor}" if run.actor else ""
@@ -66,6 +80,8 @@ def to_json(value: Any) -> str:
 def to_text(told: dict[str, Any]) -> str:
     """What `describe` tells, for people."""
     run, checkpoint = told["run"], told["checkpoint"]
+    if checkpoint is None:
+        return f"thread {run['thread_id']}: {told['sentence']}"
     parts = [
         f"thread {run['thread_id']}: {told['sentence']}",
         *_error(run["error"]),

@@ -25,6 +25,7 @@ class RunQuerySet(models.QuerySet["Run"]):
             models.Q(status__in=["pending", "running"])
             | models.Q(status="waiting", wake_at__lte=Now()),
             cancel_requested_at=None,
+            queued_input=None,
         )
 
     def runnable(self) -> Self:

@@ -110,6 +110,8 @@ class Run(models.Model):
     cancel_reason = models.CharField(
         _("reason of the cancel"), max_length=500, blank=True, default=""
     )
+    is_awaited = models.BooleanField(default=False, editable=False)
+    queued_input = models.BinaryField(null=True, editable=False)
     idempotency_key = models.CharField(max_length=255, blank=True, default="")
     request_digest = models.BinaryField(max_length=32, default=b"")
     root_run_id = models.UUIDField(_("root run"))
@@ -143,7 +145,7 @@ class Run(models.Model):
         constraints = [
             models.UniqueConstraint(
                 fields=["thread", "namespace"],
-                condition=models.Q(status__in=HOLDING),
+                condition=models.Q(status__in=HOLDING, queued_input=None),
                 name="stateknot_run_one_holder",
             ),
             models.UniqueConstraint(
@@ -168,6 +170,11 @@ class Run(models.Model):
                 name="stateknot_run_line",
             ),
             models.Index(
+                fields=["thread", "created_at"],
+                condition=models.Q(queued_input__isnull=False),
+                name="stateknot_run_queue",
+            ),
+            models.Index(
                 fields=["cancel_requested_at"],
                 condition=models.Q(
                     status__in=HOLDING, cancel_requested_at__isnull=False
@@ -183,6 +190,11 @@ class Run(models.Model):
 
     def __str__(self) -> str:
         return f"{self.graph_id} {self.id}"
+
+    @property
+    def is_queued(self) -> bool:
+        """Whether it waits for its thread, and so has no checkpoint yet."""
+        return self.queued_input is not None
 
     @property
     def is_terminal(self) -> bool:

@@ -27,6 +27,7 @@ from stateknot.runtime.turns import free_slots
 from stateknot.runtime.waking import wake
 from stateknot.runtime.worker import take_up_answers
 from stateknot.storage import DjangoCheckpointer
+from stateknot.storage.queueing import begin_next, list_stranded
 from stateknot.storage.revisions import retire_drained
 from stateknot.storage.rows import split_namespace
 
@@ -55,6 +56,7 @@ def sweep() -> SweepReport:
     """Wake what was missed, at most `sweep_batch` runs. Safe to run twice at once."""
     settings = get_settings()
     _end_cancelled(settings.database, settings.sweep_batch)
+    _begin_stranded(settings.database, settings.sweep_batch)
     _answer_expired(settings.database, settings.sweep_batch)
     answered, failed = _reopen_answered(settings.database, settings.sweep_batch)
     grace = timedelta(seconds=settings.wake_grace_seconds)
@@ -95,6 +97,16 @@ def _wake(rows: RunQuerySet, using: str, batch: int) -> list[str]:
         for run_id in ids:
             wake(str(run_id))
     return [str(run_id) for run_id in ids]
+
+
+def _begin_stranded(using: str, batch: int) -> None:
+    """Begin queued runs whose thread was freed by somebody who did not say so."""
+    for thread_id in list(list_stranded(using)[:batch]):
+        try:
+            with transaction.atomic(using=using):
+                begin_next(thread_id, using)
+        except Exception:
+            logger.exception("sweep failed", extra={"thread_id": str(thread_id)})
 
 
 def _end_cancelled(using: str, batch: int) -> None:

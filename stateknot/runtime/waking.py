@@ -35,6 +35,11 @@ def wake(run_id: str) -> None:
         transaction.on_commit(lambda: _send_late(run_id), using=using)
 
 
+def wake_begun(run_id: str, **_sent: object) -> None:
+    """Wake a worker for a queued run that begins; a receiver of `run_begun`."""
+    wake(run_id)
+
+
 def _is_transactional(using: str) -> bool:
     """Whether the queue is a table of the engine's own database."""
     from django_q.conf import Conf

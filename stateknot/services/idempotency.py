@@ -28,10 +28,15 @@ def check_request(thread_id: str | None, key: str | None, priority: int) -> None
         )
 
 
-def request_digest(admission: Admission, thread_id: str | None) -> bytes:
-    """What makes two starts the same: graph, thread asked for, state, inputs."""
+def request_digest(
+    admission: Admission, thread_id: str | None, version: str | None
+) -> bytes:
+    """What makes two starts the same: version and thread asked for, state, inputs.
+
+    Not the revision: a start that is repeated after a deploy is the same start.
+    """
     request = {
-        "digest": admission.digest,
+        "version": version,
         "thread": thread_id,
         "state": dict(admission.delta.changes),
         "pending": [activation.to_json() for activation in admission.pending],

@@ -13,7 +13,6 @@ from django.db import IntegrityError
 from stateknot.errors import (
     NotFoundError,
     ResumeError,
-    RunError,
     ThreadBusyError,
 )
 from stateknot.kernel.commands import Command, ResumeTarget
@@ -32,6 +31,7 @@ from stateknot.runtime.admission import (
 from stateknot.runtime.config import RunConfig
 from stateknot.runtime.waking import wake
 from stateknot.services.actors import actor_name
+from stateknot.services.busy import require_on_busy, supersede
 from stateknot.services.idempotency import (
     check_request,
     find_started,
@@ -42,9 +42,10 @@ from stateknot.storage.revisions import activate_revision
 from stateknot.storage.rows import as_key, as_uuid
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     from stateknot.kernel.commands import GraphInput
+    from stateknot.kernel.records import RunRecord
     from stateknot.kernel.writes import Admission
 
 
@@ -70,9 +71,12 @@ def start_run(
     same start again gives the same run. Raises NotFoundError for an unknown graph,
     StateError for a state that does not fit, ThreadBusyError while another run holds
     the thread, RunError for a key that was used for another start.
+
+    `on_busy` says what becomes of a start on a thread that another run holds:
+    `"reject"` raises, `"enqueue"` lets it begin behind that run and those that wait
+    already, `"supersede"` cancels that run and then does the same.
     """
-    if on_busy != "reject":
-        raise RunError(f"on_busy is {on_busy!r}; this version knows 'reject' only")
+    require_on_busy(on_busy)
     check_request(thread_id, idempotency_key, priority)
     graph = get_graph(graph_id, version=version)
     store = DjangoCheckpointer()
@@ -87,10 +91,13 @@ def start_run(
         metadata=to_json_value(dict(metadata or {}), "metadata"),
         priority=priority,
     )
-    digest = request_digest(admission, thread_id)
+    digest = request_digest(admission, thread_id, version)
     try:
         is_default = version is None
-        return _admit_once(store, admission, idempotency_key, digest, is_default)
+        admit = _ADMITS[on_busy]
+        return _admit_once(
+            store, admission, idempotency_key, digest, is_default, admit=admit
+        )
     except (IntegrityError, ThreadBusyError):
         # A start under the same key may have committed since it was looked for.
         earlier = find_started(graph_id, idempotency_key, digest, store.using)
@@ -105,12 +112,14 @@ def _admit_once(
     key: str | None,
     digest: bytes,
     is_default: bool,
+    *,
+    admit: Callable[[DjangoCheckpointer, Admission], RunRecord],
 ) -> Run:
     with store.atomic():
         earlier = find_started(admission.graph_id, key, digest, store.using)
         if earlier is not None:
             return earlier
-        store.admit(admission)
+        run = admit(store, admission)
         if is_default:
             activate_revision(admission.digest, store.using)
         rows = Run.objects.using(store.using).filter(id=admission.run_id)
@@ -118,8 +127,16 @@ def _admit_once(
             idempotency_key=key or "",
             request_digest=digest if key else b"",
         )
-        wake(admission.run_id)
+        if not run.is_queued:
+            wake(admission.run_id)
     return rows.get()
+
+
+_ADMITS: dict[str, Callable[[DjangoCheckpointer, Admission], RunRecord]] = {
+    "reject": DjangoCheckpointer.admit,
+    "enqueue": DjangoCheckpointer.enqueue,
+    "supersede": supersede,
+}
 
 
 def resume_run(

@@ -33,6 +33,7 @@ from stateknot.models import (
     Thread,
     Wait,
 )
+from stateknot.models.runs import HOLDING
 from stateknot.storage.admitting import insert_fork, superseded
 from stateknot.storage.boundary import (
     add_waits,
@@ -43,6 +44,7 @@ from stateknot.storage.boundary import (
 from stateknot.storage.cancelling import cancel
 from stateknot.storage.journal import append_journal
 from stateknot.storage.losses import lose_begun
+from stateknot.storage.queueing import begin_next, enqueue
 from stateknot.storage.reading import StoreReader
 from stateknot.storage.resting import resting_changes
 from stateknot.storage.revisions import store_revision
@@ -59,6 +61,7 @@ if TYPE_CHECKING:
     from stateknot.kernel.records import CheckpointRecord, RunRecord, WaitRecord
     from stateknot.kernel.vocabulary import JsonValue
     from stateknot.kernel.writes import (
+        Admission,
         Cancellation,
         ManualWrite,
         Move,
@@ -124,7 +127,8 @@ class StoreActs(StoreReader):
             .filter(
                 thread_id=run.thread_id,
                 namespace=run.namespace,
-                status__in=[str(s) for s in RunStatus if s.is_holding],
+                status__in=HOLDING,
+                queued_input=None,
             )
             .first()
         )
@@ -194,7 +198,13 @@ class StoreActs(StoreReader):
             event_count=run.event_count,
             **resting_changes(RunStatus.FAILED, error),
         )
+        begin_next(run.thread_id, self.using)
         return True
+
+    def enqueue(self, admission: Admission) -> RunRecord:
+        """See the port. Locks: the row of the thread's current run."""
+        run = enqueue(admission, self.using)
+        return run_record(run, admission.thread_id, admission.digest)
 
     def cancel(self, cancellation: Cancellation) -> RunRecord:
         """See the port. Locks: the run's row, then its children's."""
@@ -208,6 +218,8 @@ class StoreActs(StoreReader):
             return record
         is_driven = self._is_driven(run)
         cancel(run, cancellation, is_driven=is_driven, using=self.using)
+        if not is_driven:
+            begin_next(run.thread_id, self.using)
         run = self._locked(run.id)
         return run_record(run, run.thread.key, run.revision.digest)
 

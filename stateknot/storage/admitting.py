@@ -26,6 +26,7 @@ from stateknot.storage.revisions import store_revision
 from stateknot.storage.rows import STANDING_WAITS, join_namespace
 
 if TYPE_CHECKING:
+    from stateknot.kernel.records import Namespace
     from stateknot.kernel.writes import Admission, ThreadFork
     from stateknot.storage.boundary import Tip
 
@@ -36,35 +37,43 @@ def insert_run(admission: Admission, using: str) -> tuple[Run, Tip]:
     The input record begins a lineage and names the previous head as its parent.
     Transaction: the caller's. Raises ThreadBusyError, RunError for a bad thread id.
     """
-    thread, is_new = _thread(admission, using)
+    thread, is_new = find_thread(admission, using)
     # Nobody else sees a thread that this transaction makes.
-    previous = None if is_new else _previous(thread, admission, using)
-    sequence = 0 if is_new else _next_sequence(thread, admission, using)
-    draft = CheckpointDraft(
+    previous = None if is_new else find_previous(thread, admission, using)
+    sequence = 0 if is_new else next_sequence(thread, admission.namespace, using)
+    parent_id = str(previous.head_id) if previous else None
+    draft = input_draft(admission, sequence=sequence, parent_id=parent_id)
+    events = admission.events + superseded(previous, using)
+    return _insert(admission, draft, thread, RunStatus.PENDING, events, using)
+
+
+def input_draft(
+    admission: Admission, *, sequence: int, parent_id: str | None
+) -> CheckpointDraft:
+    """The input record of a run: it begins a lineage, behind `parent_id`."""
+    return CheckpointDraft(
         id=admission.checkpoint_id,
         sequence=sequence,
         lineage=sequence,
-        parent_id=str(previous.head_id) if previous else None,
+        parent_id=parent_id,
         step=0,
         source=CheckpointSource.INPUT,
         delta=admission.delta,
         pending=admission.pending,
         namespace=admission.namespace,
     )
-    events = admission.events + superseded(previous, using)
-    return _insert(admission, draft, thread, RunStatus.PENDING, events, using)
 
 
 def insert_fork(fork: ThreadFork, using: str) -> Run:
     """Store a run that stands at a copied checkpoint until somebody resumes it."""
-    thread, _ = _thread(fork.admission, using)
+    thread, _ = find_thread(fork.admission, using)
     idle = RunStatus.INTERRUPTED if fork.checkpoint.pending else RunStatus.COMPLETED
     events = fork.admission.events
     run, _ = _insert(fork.admission, fork.checkpoint, thread, idle, events, using)
     return run
 
 
-def _thread(admission: Admission, using: str) -> tuple[Thread, bool]:
+def find_thread(admission: Admission, using: str) -> tuple[Thread, bool]:
     """The thread of a run, and whether this transaction made it."""
     key = admission.thread_id
     require_key(key, "thread id")
@@ -76,7 +85,7 @@ def _thread(admission: Admission, using: str) -> tuple[Thread, bool]:
     return thread, is_new
 
 
-def _previous(thread: Thread, admission: Admission, using: str) -> Run | None:
+def find_previous(thread: Thread, admission: Admission, using: str) -> Run | None:
     """The newest run of the thread, locked, or None.
 
     Its last boundary, or another start, may be about to commit: the new run stands
@@ -94,9 +103,10 @@ def _previous(thread: Thread, admission: Admission, using: str) -> Run | None:
             return locked
 
 
-def _next_sequence(thread: Thread, admission: Admission, using: str) -> int:
+def next_sequence(thread: Thread, namespace: Namespace, using: str) -> int:
+    """The place behind the newest checkpoint of a thread."""
     rows = Checkpoint.objects.using(using).filter(
-        thread=thread, namespace=join_namespace(admission.namespace)
+        thread=thread, namespace=join_namespace(namespace)
     )
     last = rows.order_by("-sequence").values_list("sequence", flat=True).first()
     return 0 if last is None else last + 1
@@ -121,7 +131,33 @@ def _insert(
     events: tuple[Event, ...],
     using: str,
 ) -> tuple[Run, Tip]:
-    run = Run(
+    run = new_row(admission, draft, thread, status, using)
+    row, tip = checkpoint_row(draft, load_tip(run, draft.parent_id, using), run.id)
+    entry = None
+    if events:
+        entry = journal_row(
+            run.id, tip.journal, events, checkpoint_id=draft.id, actor=admission.actor
+        )
+        tip = replace(tip, journal=tip.journal.after(len(events), bytes(entry.digest)))
+    run.next_journal, run.event_count = tip.journal.number, tip.journal.events
+    _save_holder(run, using)
+    row.save(using=using, force_insert=True)
+    if entry is not None:
+        entry.save(using=using, force_insert=True)
+    if not admission.namespace:
+        Thread.objects.using(using).filter(id=thread.id).update(current_run=run)
+    return run, tip
+
+
+def new_row(
+    admission: Admission,
+    draft: CheckpointDraft,
+    thread: Thread,
+    status: RunStatus,
+    using: str,
+) -> Run:
+    """The row of an admitted run, which is not stored yet; its revision is."""
+    return Run(
         id=UUID(admission.run_id),
         thread=thread,
         revision=store_revision(
@@ -145,21 +181,6 @@ def _insert(
         root_run_id=UUID(admission.root_run_id or admission.run_id),
         parent_run_id=admission.parent_run_id,
     )
-    row, tip = checkpoint_row(draft, load_tip(run, draft.parent_id, using), run.id)
-    entry = None
-    if events:
-        entry = journal_row(
-            run.id, tip.journal, events, checkpoint_id=draft.id, actor=admission.actor
-        )
-        tip = replace(tip, journal=tip.journal.after(len(events), bytes(entry.digest)))
-    run.next_journal, run.event_count = tip.journal.number, tip.journal.events
-    _save_holder(run, using)
-    row.save(using=using, force_insert=True)
-    if entry is not None:
-        entry.save(using=using, force_insert=True)
-    if not admission.namespace:
-        Thread.objects.using(using).filter(id=thread.id).update(current_run=run)
-    return run, tip
 
 
 def _save_holder(run: Run, using: str) -> None:
@@ -171,7 +192,10 @@ def _save_holder(run: Run, using: str) -> None:
         busy = (
             Run.objects.using(using)
             .filter(
-                thread_id=run.thread_id, namespace=run.namespace, status__in=HOLDING
+                thread_id=run.thread_id,
+                namespace=run.namespace,
+                status__in=HOLDING,
+                queued_input=None,
             )
             .first()
         )

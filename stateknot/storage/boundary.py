@@ -45,6 +45,8 @@ from stateknot.storage.resting import resting_changes
 from stateknot.storage.rows import attempt_columns, join_namespace, wait_row
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from stateknot.kernel.records import Fence
     from stateknot.kernel.writes import Boundary, CheckpointDraft
 
@@ -160,12 +162,18 @@ def _columns_and_places(
 
 
 def commit_boundary(
-    fence: Fence, boundary: Boundary, *, tips: TipCache, using: str
+    fence: Fence,
+    boundary: Boundary,
+    *,
+    tips: TipCache,
+    using: str,
+    freed: Callable[[UUID, str], None],
 ) -> bool:
     """Store a boundary under its fence and move the head, in one transaction.
 
-    Whether the run is to be cancelled, see the port. Locks: the run's row, by updating
-    it. Raises LeaseError when another epoch holds the run.
+    Whether the run is to be cancelled, see the port. `freed` is called in it with the
+    thread of a run that ended and is awaited. Locks: the run's row, by updating it.
+    Raises LeaseError when another epoch holds the run.
     """
     tip = tips.find(fence.run_id, boundary.checkpoint.parent_id)
     tips.forget(fence.run_id)
@@ -176,7 +184,7 @@ def commit_boundary(
             return False
         tip = None
     with transaction.atomic(using=using):
-        behind, is_cancelled = _commit_here(fence, boundary, tip, using)
+        behind, is_cancelled = _commit_here(fence, boundary, tip, using, freed)
     if not is_cancelled:
         tips.keep(fence.run_id, behind)
     return is_cancelled
@@ -194,15 +202,19 @@ def is_hot(boundary: Boundary) -> bool:
 
 
 def _commit_here(
-    fence: Fence, boundary: Boundary, tip: Tip | None, using: str
+    fence: Fence,
+    boundary: Boundary,
+    tip: Tip | None,
+    using: str,
+    freed: Callable[[UUID, str], None],
 ) -> tuple[Tip, bool]:
     """Commit inside the caller's transaction; gives the tip behind the boundary.
 
     A tip that still fits says that nobody asked to cancel: that would have moved the
-    journal. Otherwise the row is read, and tells.
+    journal. Otherwise, or if another run awaits the end, the row is read, and tells.
     """
     written = _drafted(fence, boundary, tip) if tip is not None else None
-    if written is not None and _write(fence, boundary, written.rows, using):
+    if written is not None and _write(fence, boundary, written.rows, using, alone=True):
         return written.tip, False
     run = _held_run(fence, using)
     is_cancelled = run.cancel_requested_at is not None
@@ -212,6 +224,8 @@ def _commit_here(
     written = _drafted(fence, boundary, tip)
     if not _write(fence, boundary, written.rows, using):
         raise LeaseError(fence.run_id, fence.epoch)
+    if run.is_awaited and boundary.status.is_terminal:
+        freed(run.thread_id, using)
     return written.tip, is_cancelled
 
 
@@ -265,12 +279,22 @@ def _drafted(fence: Fence, boundary: Boundary, tip: Tip) -> _Drafted:
     return _Drafted(rows=rows, tip=next_tip)
 
 
-def _write(fence: Fence, boundary: Boundary, rows: BoundaryRows, using: str) -> bool:
-    """Write the rows, and what a boundary that is not hot changes beyond them."""
+def _write(
+    fence: Fence,
+    boundary: Boundary,
+    rows: BoundaryRows,
+    using: str,
+    *,
+    alone: bool = False,
+) -> bool:
+    """Write the rows, and what a boundary that is not hot changes beyond them.
+
+    With `alone` the end of a run that is awaited is not written.
+    """
     if boundary.status is RunStatus.RUNNING:
         if not write_rows(rows, using):
             return False
-    elif _rest(rows, boundary, using):
+    elif _rest(rows, boundary, using, alone=alone):
         insert_rows(rows, using)
     else:
         return False
@@ -278,7 +302,7 @@ def _write(fence: Fence, boundary: Boundary, rows: BoundaryRows, using: str) -> 
     return True
 
 
-def _rest(rows: BoundaryRows, boundary: Boundary, using: str) -> bool:
+def _rest(rows: BoundaryRows, boundary: Boundary, using: str, *, alone: bool) -> bool:
     """Move the run to where it rests, under its fence; False when that met no run."""
     changes = {
         **rows.moved,
@@ -288,6 +312,8 @@ def _rest(rows: BoundaryRows, boundary: Boundary, using: str) -> bool:
     if boundary.output is not None:
         changes["output"] = encode(boundary.output)
     held = Run.objects.using(using).filter(**rows.held)
+    if alone and boundary.status.is_terminal:
+        held = held.filter(is_awaited=False)
     return bool(held.update(**changes))
 
 

@@ -95,6 +95,8 @@ def _ask(run: Run, using: str, actor: str) -> None:
 def _save(run: Run, using: str, **changes: Any) -> None:
     if run.cancel_requested_at is None:
         changes["cancel_requested_at"] = Now()
+    if run.queued_input is not None and "status" in changes:
+        changes["queued_input"] = None
     Run.objects.using(using).filter(id=run.id).update(
         cancel_reason=run.cancel_reason,
         next_journal=run.next_journal,

@@ -99,6 +99,7 @@ def run_record(row: Run, thread_key: str, digest: str) -> RunRecord:
         metadata=row.metadata,
         cancel_requested_at=row.cancel_requested_at,
         cancel_reason=row.cancel_reason,
+        is_queued=row.is_queued,
         created_at=row.created_at,
         started_at=row.started_at,
         ended_at=row.ended_at,

@@ -32,6 +32,7 @@ from stateknot.storage.boundary import (
 from stateknot.storage.cancelling import end_cancelled
 from stateknot.storage.journal import append_journal
 from stateknot.storage.losses import close_attempt, note_loss
+from stateknot.storage.queueing import begin_next
 from stateknot.storage.resting import resting_changes
 from stateknot.storage.rows import (
     as_uuid,
@@ -142,6 +143,7 @@ class DjangoCheckpointer(StoreActs):
         # A parent may also take a child from a live holder: nothing is lost then.
         is_lost = bool(run.holder) and not (supersede and self._is_driven(run))
         if is_lost and note_loss(run, self.using):
+            begin_next(run.thread_id, self.using)
             return None
         self._take(run, holder)
         return Fence(run_id=run_id, epoch=run.epoch, holder=holder)
@@ -203,11 +205,14 @@ class DjangoCheckpointer(StoreActs):
         if run.cancel_requested_at is None:
             return False
         end_cancelled(run, events, self.using)
+        begin_next(run.thread_id, self.using)
         return True
 
     def commit(self, fence: Fence, boundary: Boundary) -> bool:
         """See the port."""
-        return commit_boundary(fence, boundary, tips=self._tips, using=self.using)
+        return commit_boundary(
+            fence, boundary, tips=self._tips, using=self.using, freed=begin_next
+        )
 
     def record_attempts(
         self, fence: Fence, attempts: Sequence[AttemptRecord], events: Sequence[Event]
@@ -281,4 +286,6 @@ class DjangoCheckpointer(StoreActs):
             event_count=run.event_count,
             **resting_changes(status, error),
         )
+        if status.is_terminal:
+            begin_next(run.thread_id, self.using)
         return False

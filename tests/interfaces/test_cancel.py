@@ -155,3 +155,49 @@ def test_page_without_permission_offers_and_takes_nothing(run: Run) -> None:
     assert b"Cancel this run" not in client.get(url_of(run)).content
     assert client.post(url_of(run, "cancel")).status_code == 403
     assert get_run(run.id).status == "interrupted"
+
+
+def body(**fields: Any) -> dict[str, Any]:
+    return {"graph": ASK, "state": {}, "thread_id": "t", **fields}
+
+
+def test_request_queues_a_start_and_cancels_it(run: Run) -> None:
+    """A run that waits for its thread is shown, and taken out of the line."""
+    client = client_with("start_run", "cancel_run", "view_run")
+    refused = send(client, "post", "runs", body())
+    assert (refused.status_code, refused.json()["run_id"]) == (409, str(run.id))
+    answer = send(client, "post", "runs", body(on_busy="enqueue"))
+    told = answer.json()
+    assert (answer.status_code, told["is_queued"]) == (201, True)
+    ended = send(client, "post", f"runs/{told['id']}/cancel").json()
+    assert (ended["status"], ended["is_queued"]) == ("cancelled", False)
+    assert get_run(run.id).status == "interrupted"
+
+
+def test_superseding_start_needs_the_permission_to_cancel(run: Run) -> None:
+    starter = client_with("start_run")
+    answer = send(starter, "post", "runs", body(on_busy="supersede"))
+    assert answer.status_code == 403
+    assert get_run(run.id).status == "interrupted"
+    client = client_with("start_run", "cancel_run")
+    assert send(client, "post", "runs", body(on_busy="supersede")).status_code == 201
+    assert get_run(run.id).status == "cancelled"
+
+
+def test_command_queues_a_start(run: Run) -> None:
+    arguments = (ASK, "{}", "--thread", "t", "--on-busy", "enqueue")
+    _, text = call("run", *arguments)
+    assert "waits for its thread" in text
+    _, told = call_json("run", *arguments)
+    assert (told["run"]["is_queued"], told["checkpoint"]) == (True, None)
+
+
+def test_page_of_a_queued_run_offers_to_cancel_it(run: Run) -> None:
+    queued = start_run(ASK, {}, thread_id="t", on_busy="enqueue")
+    client = client_of("op", "view_run", "cancel_run", "retry_run", "edit_state")
+    page = client.get(url_of(queued))
+    assert page.status_code == 200
+    assert b"Cancel this run" in page.content
+    assert page.context["offered"] == {"cancel"}
+    assert "Cancelled." in post(client, url_of(queued, "cancel"), {})
+    assert client.get(url_of(queued)).status_code == 200

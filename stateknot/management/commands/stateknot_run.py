@@ -16,6 +16,7 @@ from stateknot.management.exit_codes import EXPLAINED
 from stateknot.management.json_argument import read_object
 from stateknot.registry import get_graph
 from stateknot.services import start_run
+from stateknot.services.busy import ON_BUSY
 from stateknot.storage import DjangoCheckpointer
 
 if TYPE_CHECKING:
@@ -45,6 +46,13 @@ class Command(DrivingCommand):
         parser.add_argument(
             "--thread", metavar="ID", help="The thread to run on; a new one without."
         )
+        parser.add_argument(
+            "--on-busy",
+            choices=ON_BUSY,
+            default=ON_BUSY[0],
+            help="On a thread that another run holds: refuse, begin behind it, or "
+            "cancel it first. Not with --here, which refuses.",
+        )
         self.add_driving_arguments(parser)
 
     def handle(self, *args: Any, **options: Any) -> None:
@@ -58,6 +66,7 @@ class Command(DrivingCommand):
                     options["graph"],
                     state,
                     thread_id=options["thread"],
+                    on_busy=options["on_busy"],
                     actor=command_actor(),
                 )
                 self.hand_over(run, options)
