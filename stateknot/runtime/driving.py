@@ -33,12 +33,14 @@ def drive_claimed(
     log: EventLog | None = None,
     quantum: Quantum | None = None,
     position: Position | None = None,
+    frees_on_exit: bool = True,
 ) -> DriveEnd:
     """Drive `run` under `fence` until it rests or the quantum is used.
 
     `position` is where it stands, for a caller that knows; otherwise it is read.
     Raises LeaseError when another holder took it. Whatever else is raised (a store that
-    fails, an interrupted process), the lease is given back first.
+    fails, an interrupted process), the lease is given back first; a SystemExit's only
+    with `frees_on_exit`.
     """
     config = graph.config
     log = log or EventLog(config.sinks)
@@ -52,9 +54,10 @@ def drive_claimed(
     try:
         with Heartbeat(store, stop, run.id):
             end = drive.run(run, quantum, position)
-    except BaseException:
+    except BaseException as error:
         committer.close()
-        release(store, fence)
+        if frees_on_exit or not isinstance(error, SystemExit):
+            release(store, fence)
         raise
     else:
         watch.rest(end.status)

@@ -126,7 +126,9 @@ def _drive(
     )
     here = graph.configured(config)
     try:
-        end = drive_claimed(here, store, run, fence, quantum=quantum)
+        end = drive_claimed(
+            here, store, run, fence, quantum=quantum, frees_on_exit=False
+        )
     except ChildOfOtherCode as stop:
         raise stop.refusal from None
     except StoreLostError as error:
@@ -140,6 +142,9 @@ def _drive(
             raise
         logger.exception("drive failed", extra={"run_id": run.id})
         return _break_off(store, graph, run, error)
+    except SystemExit as ending:
+        _note_exit(store, run, fence, ending)
+        raise
     if end.status is RunStatus.RUNNING:
         wants_more = release(store, fence)
     else:
@@ -150,6 +155,25 @@ def _drive(
     )
 
 
+def _note_exit(store: Store, run: RunRecord, fence: Fence, ending: SystemExit) -> None:
+    """Record that a handler ended this process, for the process cannot do it later.
+
+    The queue's timeout (a subclass: django-q2 raises it into the handler) fails the
+    run, since another worker would only meet it again. After a `sys.exit` another one
+    tries: the lease is left to run out, so that its claim counts this worker as lost.
+    """
+    logger.error("process ended by a node: %r", ending, extra={"run_id": run.id})
+    if type(ending) is SystemExit:
+        return
+    try:
+        with store.atomic():
+            _fail(store, fence, ending, code="runtime.timeout")
+    except Exception:
+        # Its connection may have been cut off in the middle of a statement. The lease
+        # runs out, and the end is counted as a loss.
+        logger.exception("end not recorded", extra={"run_id": run.id})
+
+
 def _break_off(
     store: Store, graph: CompiledGraph, run: RunRecord, error: Exception
 ) -> Driven:
@@ -158,16 +182,20 @@ def _break_off(
     Left as it is, the sweep would wake it for ever. The last boundary stands. A fault
     of the world (the database was away) is not one of these: the sweep tries again.
     """
-    failure = NodeFailure.of(
-        error, node_id="", activation_id="", kind="engine", code="runtime.fault"
-    )
     with store.atomic():
         fence = store.claim(run.id, holder_name(graph.config.clock.new_id()))
         if fence is None:
             return Driven(run_id=run.id)
-        told = Event(kind="run.failed", data={"error": failure.message[:500]})
-        store.finish(fence, RunStatus.FAILED, error=failure.to_json(), events=(told,))
+        _fail(store, fence, error, code="runtime.fault")
     return Driven(run_id=run.id, status=RunStatus.FAILED)
+
+
+def _fail(store: Store, fence: Fence, error: BaseException, *, code: str) -> None:
+    failure = NodeFailure.of(
+        error, node_id="", activation_id="", kind="engine", code=code
+    )
+    told = Event(kind="run.failed", data={"error": failure.message[:500]})
+    store.finish(fence, RunStatus.FAILED, error=failure.to_json(), events=(told,))
 
 
 def _took_up_answers(store: Store, run_id: str) -> bool:

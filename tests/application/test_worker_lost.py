@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 from django.db.models.functions import Now
+from django_q.exceptions import TimeoutException
 
 from stateknot import START, GraphBuilder, RetryableError, RetryPolicy
 from stateknot.models import NodeAttempt, Run
@@ -73,7 +74,8 @@ def test_what_is_finished_or_asks_is_not_lost() -> None:
     assert [node for node, _, status in attempts() if status == "lost"] == ["1:0:left"]
 
 
-def test_third_loss_in_a_row_fails_the_run() -> None:
+def test_wq_02_third_loss_in_a_row_fails_the_run() -> None:
+    """WQ-02: losses are counted by the one that claims, and the log says which."""
     run = start_run(LINE, {}, thread_id="t")
     assert [take(run) for _ in range(4)] == [True, True, True, False]
     run = get_run(run.id)
@@ -109,6 +111,46 @@ def test_boundary_between_losses_begins_the_row_anew() -> None:
     take(run)
     drive_run(DjangoCheckpointer(), str(run.id), Quantum(supersteps=1))
     assert [take(run) for _ in range(3)] == [True] * 3
+
+
+def end_process_with(
+    error: SystemExit, register_only: Any, thread: str
+) -> tuple[Run, list[int]]:
+    """Start a run whose one node raises `error`; the run, and what counts its calls."""
+    calls: list[int] = []
+
+    def end(_desk: Desk) -> dict[str, Any]:
+        calls.append(1)
+        raise error
+
+    builder = GraphBuilder("desk.ending", state=Desk).add_node("end", end)
+    register_only(builder.add_sequence(START, "end").compile())
+    return start_run("desk.ending", {}, thread_id=thread), calls
+
+
+def test_wq_03_timeout_of_the_queue_fails_the_run(register_only: Any) -> None:
+    """WQ-03: recorded by the one that is ended, and not run again by itself."""
+    run, calls = end_process_with(TimeoutException("2 s"), register_only, "t")
+    with pytest.raises(TimeoutException):
+        drive(str(run.id))
+    drive(str(run.id))
+    run = get_run(run.id)
+    assert (run.status, run.error_code, run.holder) == ("failed", "runtime.timeout", "")
+    assert "2 s" in run.error["message"]
+    assert len(calls) == 1
+
+
+def test_wq_02_node_that_ends_its_process_is_given_up(register_only: Any) -> None:
+    """WQ-02: the next claim counts the loss, which the ended process could not."""
+    run, calls = end_process_with(SystemExit(3), register_only, "t")
+    for _ in range(3):
+        with pytest.raises(SystemExit):
+            drive(str(run.id))
+        Run.objects.update(lease_expires_at=Now() - timedelta(seconds=1))
+    drive(str(run.id))
+    run = get_run(run.id)
+    assert (run.status, run.error_code) == ("failed", "node.worker_lost")
+    assert len(calls) == 3
 
 
 def test_lost_attempt_uses_up_no_retry(register_only: Any) -> None:
