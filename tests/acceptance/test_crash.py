@@ -72,9 +72,10 @@ def wait_for_end(run: Run) -> Run:
     return get_run(run.id)
 
 
-def test_killed_worker_in_the_middle_of_a_node_loses_nothing(
+def test_wq_05_killed_worker_in_the_middle_of_a_node_loses_nothing(
     new_worker: Any, start: Any, tmp_path: Path
 ) -> None:
+    """WQ-05: its lease ends, and the node is offered again."""
     run = start(LINE)
     with new_worker("first") as first:
         wait_until(lambda: lines(tmp_path, "held"), "the node")

@@ -6,10 +6,13 @@ Real threads with connections of their own, on real commits.
 from __future__ import annotations
 
 import threading
+from datetime import timedelta
 from typing import Any
 
 import pytest
 from django.db import transaction
+from django.db.models.functions import Now
+from django_q.models import OrmQ
 
 from stateknot import START, GraphBuilder
 from stateknot.errors import (
@@ -182,7 +185,17 @@ def test_answer_and_drive_at_once_leave_no_gap_in_the_journal() -> None:
     assert values().total == 1
 
 
-def test_two_sweeps_at_once_take_an_answer_up_once() -> None:
+def test_wq_09_two_sweeps_at_once_wake_each_run_once() -> None:
+    """WQ-09: the one that comes second acts on what the first one left."""
+    runs = [start_run(LINE, {}, thread_id=f"t{n}") for n in range(20)]
+    OrmQ.objects.all().delete()
+    Run.objects.update(woken_at=Now() - timedelta(seconds=60))
+    woken = [run_id for report in together(sweep, sweep) for run_id in report.run_ids]
+    assert sorted(woken) == sorted(queued()) == sorted(str(run.id) for run in runs)
+
+
+def test_wq_09_two_sweeps_at_once_take_an_answer_up_once() -> None:
+    """WQ-09: both saw the answer, one reopened the run."""
     run = pause()
     store = DjangoCheckpointer()
     with store.atomic():

@@ -51,7 +51,8 @@ def test_run_that_was_just_woken_is_left_alone() -> None:
     assert sweep().run_ids == ()
 
 
-def test_run_under_a_live_lease_is_left_alone() -> None:
+def test_wq_09_run_under_a_live_lease_is_left_alone() -> None:
+    """WQ-09: a worker's first sweep adopts nothing that another one drives."""
     run = start_run(LINE, {}, thread_id="t")
     lose_wake_ups()
     claim(run)

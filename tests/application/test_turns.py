@@ -140,8 +140,8 @@ def test_wq_17_full_graph_is_left_and_woken_when_a_slot_is_free() -> None:
 
 
 @pytest.mark.usefixtures("one_line")
-def test_wq_17_lost_worker_blocks_its_slot_no_longer_than_its_lease() -> None:
-    """Half-way recovered or given up: a slot is a live lease and nothing else."""
+def test_wq_05_lost_worker_blocks_its_slot_no_longer_than_its_lease() -> None:
+    """WQ-05, WQ-17: a slot is a live lease and nothing else."""
     lost, waiting = start(2)
     one = Slots(of_graph=1)
     assert take(lost, one)

@@ -104,10 +104,10 @@ def test_held_run_is_driven_once(store: Any) -> None:
     assert graph.get_state("t").values.log == ["call 1", "b"]
 
 
-def test_worker_that_lost_its_lease_writes_nothing(
+def test_wq_16_worker_that_lost_its_lease_writes_nothing(
     store: Any, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """EX-03 b: the second has a higher epoch; the first one's commit is refused.
+    """EX-03 b, WQ-16: the second has a higher epoch; the first one's commit is refused.
 
     It changes nothing, is logged, and the state comes from one attempt.
     """

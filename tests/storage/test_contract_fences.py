@@ -60,9 +60,10 @@ def refuse(
 
 
 @pytest.mark.parametrize("write", WRITES)
-def test_write_after_another_took_over_is_refused(
+def test_wq_16_write_after_another_took_over_is_refused(
     store: Store, write: Callable[[HandDriver, Fence], Any]
 ) -> None:
+    """WQ-16: both stand at one head; the history gets one successor of it."""
     driver = HandDriver(store)
     driver.commit()
     old = driver.fence
