@@ -18,7 +18,7 @@ from stateknot import (
     RetryPolicy,
     shared_subgraph,
 )
-from stateknot.errors import NodeFailedError, OutcomeUnknownError
+from stateknot.errors import NodeFailedError, OutcomeUnknownError, StoreLostError
 from tests.runtime.drives import admit, attempts_of, drive, tried
 from tests.runtime.graphs import (
     PATIENCE,
@@ -364,3 +364,21 @@ def test_late_end_behind_another_claim_is_refused() -> None:
     assert (statuses, calls) == (["failed"], ["pay"])
     assert Run.objects.get().error_code == UNKNOWN
     assert tried(store)[1:] == [("pay", 1, "lost")]
+
+
+@pytest.mark.parametrize(("write", "code"), [(1, ""), (2, UNKNOWN)])
+def test_store_that_is_lost_ends_the_drive(
+    checkpointer: Any, write: int, code: str
+) -> None:
+    """In front of the handler nothing was begun; behind it nobody can tell."""
+    payment, store = Payment(), pointed(checkpointer)
+    fault = ConnectionError("the database is away")
+    graph = paying(payment, store.at("before record", raising(fault, on=write)))
+    with pytest.raises(StoreLostError):
+        graph.run_with_thread("t", {})
+    store.clear()
+    if code:
+        assert code_of(lambda: graph.resume("t")) == code
+    else:
+        assert graph.resume("t").state.log == ["a", "pay", "z"]
+    assert payment.calls == 1
