@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 from django.template.defaultfilters import linebreaks_filter
 
 from stateknot.admin.answer_form import AnswerForm
+from stateknot.admin.json_diff import compare_states
 from stateknot.admin.json_tree import pretty, render_tree
 from stateknot.admin.presenting import (
     describe_error,
@@ -29,6 +30,7 @@ from stateknot.kernel.vocabulary import RunStatus
 from stateknot.selectors.masking import show_result, show_values
 from stateknot.selectors.run_page import (
     find_masking_codec,
+    find_parent,
     find_standpoint,
     list_attempts,
     list_boundaries,
@@ -42,7 +44,9 @@ if TYPE_CHECKING:
     from django.http import HttpRequest
     from django.utils.safestring import SafeString
 
+    from stateknot.admin.json_diff import Differences
     from stateknot.kernel.records import AttemptRecord, JournalRecord, WaitRecord
+    from stateknot.kernel.state import StateCodec
     from stateknot.kernel.vocabulary import JsonValue
     from stateknot.models import Run
     from stateknot.selectors.run_page import BoundaryRow, Standpoint
@@ -97,6 +101,7 @@ def gather_page(
     if shown is not None:
         context["state"] = render_tree(show_values(shown.record.values, codec))
         context["next_nodes"] = join_names(shown.record.next_nodes)
+        context["differences"] = _differences(shown, codec)
     if head is not None:
         context["results"] = [
             (item, render_tree(show_result(item.result, codec)))
@@ -120,6 +125,16 @@ MOVING = (
     RunStatus.CLOSING,
 )
 """Statuses in which the page looks for changes by itself."""
+
+
+def _differences(at: Standpoint, codec: StateCodec | None) -> Differences | None:
+    """What the boundary that is shown changed; None where nothing was before it, or
+    nobody here knows which fields are secret."""
+    before = find_parent(at) if codec else None
+    if before is None:
+        return None
+    values = (before.values, at.record.values)
+    return compare_states(*values, *(show_values(v, codec) for v in values))
 
 
 def _questions(

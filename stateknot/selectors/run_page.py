@@ -6,13 +6,14 @@ together only for the checkpoint that is shown, never for the list of boundaries
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
-from django.db.models import Q
+from django.db.models import Count, Max, Min, Q
 
 from stateknot.kernel.once import unfinished_failure
 from stateknot.kernel.profile import decode
+from stateknot.kernel.vocabulary import AttemptStatus
 from stateknot.models import Checkpoint, JournalEvent, NodeAttempt
 from stateknot.registry import find_graph
 from stateknot.runtime.execution import may_have_questions, open_questions
@@ -47,6 +48,8 @@ WINDOW = 50
 
 RowT = TypeVar("RowT")
 
+_UNSUCCESSFUL = (AttemptStatus.FAILED.value, AttemptStatus.LOST.value)
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Window(Generic[RowT]):
@@ -58,7 +61,11 @@ class Window(Generic[RowT]):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BoundaryRow:
-    """A boundary without its state. `completed` and `next_nodes` are node ids."""
+    """A boundary without its state. `completed` and `next_nodes` are node ids.
+
+    `tries` counts the attempts that led to it, `failed_tries` those that did not
+    succeed; `seconds` is from the first one's start to the last one's end.
+    """
 
     id: str
     sequence: int
@@ -69,6 +76,9 @@ class BoundaryRow:
     failed_node: str
     actor: str
     created_at: datetime
+    tries: int = 0
+    failed_tries: int = 0
+    seconds: float | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -105,6 +115,15 @@ def find_standpoint(run: Run, checkpoint_id: str | None = None) -> Standpoint | 
     )
 
 
+def find_parent(at: Standpoint) -> CheckpointRecord | None:
+    """The checkpoint before `at`; None where nothing is before it."""
+    if at.record.parent_id is None:
+        return None
+    return DjangoCheckpointer().find_checkpoint(
+        at.record.thread_id, at.record.parent_id, at.record.namespace
+    )
+
+
 def find_run_graph(run: Run) -> CompiledGraph | None:
     """The revision that `run` is pinned to, if this process has it."""
     return find_graph(run.graph_id, digest=run.revision.digest)
@@ -122,7 +141,8 @@ def find_masking_codec(run: Run) -> StateCodec | None:
 def list_boundaries(run: Run, before: str | None = None) -> Window[BoundaryRow]:
     """The boundaries of `run`, those that were written by hand included.
 
-    `before` is a sequence. Two queries: the boundaries, and who acted at them.
+    `before` is a sequence. Three queries: the boundaries, who acted at them, and the
+    attempts that led to them.
     """
     rows = _boundaries_of(run)
     if before and before.isdecimal():
@@ -130,9 +150,12 @@ def list_boundaries(run: Run, before: str | None = None) -> Window[BoundaryRow]:
     rows = rows.order_by("-sequence").defer("changes", "appends")
     page, earlier = _newest(rows, lambda row: str(row.sequence))
     actors = _actors_at(run, [row.id for row in page])
-    return Window(
-        rows=[_boundary(row, actors.get(row.id, "")) for row in page], earlier=earlier
-    )
+    work = _work_before(run, [row.sequence for row in page])
+    found = [
+        replace(_boundary(row, actors.get(row.id, "")), **work.get(row.sequence, {}))
+        for row in page
+    ]
+    return Window(rows=found, earlier=earlier)
 
 
 def _boundaries_of(run: Run) -> QuerySet[Checkpoint]:
@@ -150,6 +173,26 @@ def _actors_at(run: Run, checkpoints: Sequence[UUID]) -> dict[Any, str]:
         run=run, checkpoint_id__in=checkpoints
     )
     return dict(rows.exclude(actor="").values_list("checkpoint_id", "actor"))
+
+
+def _work_before(run: Run, sequences: Sequence[int]) -> dict[int, dict[str, Any]]:
+    """The fields of a BoundaryRow that its attempts tell, by sequence."""
+    rows = NodeAttempt.objects.using(DjangoCheckpointer().using).filter(run=run)
+    grouped = rows.filter(sequence__in=sequences).order_by().values_list("sequence")
+    counted = grouped.annotate(
+        tries=Count("id"),
+        failed=Count("id", Q(status__in=_UNSUCCESSFUL)),
+        start=Min("started_at"),
+        end=Max("ended_at"),
+    )
+    return {
+        sequence: {
+            "tries": tries,
+            "failed_tries": failed,
+            "seconds": (end - start).total_seconds() if end else None,
+        }
+        for sequence, tries, failed, start, end in counted
+    }
 
 
 def _boundary(row: Checkpoint, actor: str) -> BoundaryRow:
