@@ -5,10 +5,12 @@ from __future__ import annotations
 from typing import Any
 
 from django.conf import settings
-from django.core.checks import CheckMessage, Error, register
+from django.core.checks import CheckMessage, Error, Warning, register
 from django.core.exceptions import ImproperlyConfigured
 
 from stateknot.conf import get_settings, load_usage_provider
+from stateknot.registry import list_graphs
+from stateknot.storage.slots import can_spread
 
 
 @register("stateknot")
@@ -79,4 +81,25 @@ def check_sqlite(**_: Any) -> list[CheckMessage]:
             hint="Set DATABASES[...]['OPTIONS']['transaction_mode'] to 'IMMEDIATE'.",
             id="stateknot.E003",
         )
+    ]
+
+
+@register("stateknot")
+def check_spreading(**_: Any) -> list[CheckMessage]:
+    """A graph that spreads its steps should have a database on which it can."""
+    try:
+        alias = get_settings().database
+    except ImproperlyConfigured:
+        return []
+    if alias not in settings.DATABASES or can_spread(alias):
+        return []
+    ids = {graph.graph_id for graph in list_graphs() if graph.config.spread}
+    return [
+        Warning(
+            f"graph {graph_id!r} is to spread its steps over workers, but database "
+            f"{alias!r} is no PostgreSQL: each step runs in one process.",
+            hint="Use PostgreSQL, or with_parallel() without spread=True.",
+            id="stateknot.W005",
+        )
+        for graph_id in sorted(ids)
     ]

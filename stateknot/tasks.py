@@ -9,10 +9,11 @@ from django.db import transaction
 
 from stateknot.conf import get_settings
 from stateknot.errors import RevisionMismatchError
+from stateknot.runtime.activations import run_activation
 from stateknot.runtime.budget import Quantum
 from stateknot.runtime.draining import is_draining
 from stateknot.runtime.turns import choose, graph_limits
-from stateknot.runtime.waking import wake
+from stateknot.runtime.waking import wake, wake_activation
 from stateknot.runtime.worker import drive_run
 from stateknot.storage import DjangoCheckpointer
 
@@ -37,8 +38,28 @@ def drive(run_id: str) -> None:
             wake(run_id)
         return
     driven = _drive_next(run_id)
-    if driven is None:
+    if driven is not None:
+        _wake_behind(driven)
+
+
+def activate(lease_id: str) -> None:
+    """Run one activation of a step that is spread; behind the last one, the run."""
+    if is_draining():
+        with transaction.atomic(using=get_settings().database):
+            wake_activation(lease_id)
         return
+    try:
+        driven = run_activation(DjangoCheckpointer(), lease_id, _quantum())
+    except RevisionMismatchError as error:
+        logger.warning("%s", error)
+        return
+    if driven is not None:
+        _wake_behind(driven)
+
+
+def _wake_behind(driven: Driven) -> None:
+    """Wake for what is left of a run, or for the one that gets its slot."""
+    using = get_settings().database
     if driven.wants_more:
         with transaction.atomic(using=using):
             wake(driven.run_id)
@@ -49,21 +70,25 @@ def drive(run_id: str) -> None:
                 wake(following)
 
 
-def _drive_next(run_id: str) -> Driven | None:
-    """Drive what `choose` gives until something was driven; None if nothing was."""
+def _quantum() -> Quantum:
     settings = get_settings()
-    quantum = Quantum(
+    return Quantum(
         supersteps=settings.quantum_supersteps,
         seconds=settings.quantum_seconds,
         is_over=is_draining,
     )
+
+
+def _drive_next(run_id: str) -> Driven | None:
+    """Drive what `choose` gives until something was driven; None if nothing was."""
+    settings = get_settings()
     tried: list[str] = []
     for _ in range(_MOST_CHOICES):
         chosen = choose(run_id, using=settings.database, tried=tried)
         if chosen is None:
             return None
         try:
-            driven = drive_run(DjangoCheckpointer(), chosen, quantum)
+            driven = drive_run(DjangoCheckpointer(), chosen, _quantum())
         except RevisionMismatchError as error:
             logger.warning("%s", error, extra={"run_id": chosen})
         else:

@@ -251,12 +251,25 @@ class RunRecord:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class ActivationClaim:
+    """The proof that its holder runs one activation of a step that is spread."""
+
+    lease_id: str
+    epoch: int
+    holder: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Fence:
-    """The proof that its holder drives a run, while the row's epoch is `epoch`."""
+    """The proof that its holder drives a run, while the row's epoch is `epoch`.
+
+    With an `activation` it is the proof for that one alone, and needs both.
+    """
 
     run_id: str
     epoch: int
     holder: str
+    activation: ActivationClaim | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -45,7 +45,7 @@ def encode_result(
     if outcome.timer is not None:
         data["timer"] = _encode_timer(outcome.timer)
     if outcome.asks:
-        data["asks"] = [_encode_question(question) for question in outcome.asks]
+        data["asks"] = [encode_question(question) for question in outcome.asks]
     return data
 
 
@@ -60,7 +60,7 @@ def decode_result(
         route=data.get("route"),
         output=data.get("output", UNSET),
         timer=None if timer is None else _decode_timer(timer),
-        asks=tuple(_decode_question(item) for item in data.get("asks", ())),
+        asks=tuple(decode_question(item) for item in data.get("asks", ())),
         attempt_id=attempt_id,
     )
 
@@ -143,8 +143,8 @@ def _decode_timer(data: Mapping[str, Any]) -> Timer:
     return Timer(datetime.fromisoformat(data["until"]))
 
 
-def _encode_question(question: Interrupt) -> JsonValue:
-    """A question that its node completed into; `read_result` made its parts JSON."""
+def encode_question(question: Interrupt) -> JsonValue:
+    """The stored form of a question; `read_result` made its parts JSON."""
     data = {
         name: getattr(question, name)
         for name in ("payload", "schema", "key", "id", "node")
@@ -156,7 +156,8 @@ def _encode_question(question: Interrupt) -> JsonValue:
     return data
 
 
-def _decode_question(data: Mapping[str, Any]) -> Interrupt:
+def decode_question(data: Mapping[str, Any]) -> Interrupt:
+    """Read what `encode_question` wrote."""
     seconds = data.get("seconds")
     return Interrupt(
         data["payload"],

@@ -60,7 +60,8 @@ class Boundary:
     results that this checkpoint folds, `closed_waits` the questions it is done with,
     `delivered_waits` those whose answer an activation got that is still pending.
     `active_seconds` is what the run was driven for since the boundary before. Behind
-    status `waiting` the run is due once the last of its open timers is.
+    status `waiting` the run is due once the last of its open timers is. `ends_spread`
+    where its activations ran on several workers: their leases are over.
     """
 
     checkpoint: CheckpointDraft
@@ -75,6 +76,7 @@ class Boundary:
     events: tuple[Event, ...] = ()
     error: Mapping[str, JsonValue] | None = None
     output: JsonValue | None = None
+    ends_spread: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -2,15 +2,18 @@
 
 `revisions` and `runs` hold what changes (revisions, threads, runs); `history` holds
 what never changes once written (checkpoints, closed attempts, closed waits, the
-journal); `schedules` what starts runs by itself.
+journal); `schedules` what starts runs by itself; `activations` who runs which part of
+a superstep that is spread over workers.
 """
 
+from stateknot.models.activations import ActivationLease
 from stateknot.models.history import Checkpoint, JournalEvent, NodeAttempt, Wait
 from stateknot.models.revisions import GraphRevision
 from stateknot.models.runs import Run, Thread
 from stateknot.models.schedules import Schedule
 
 __all__ = [
+    "ActivationLease",
     "Checkpoint",
     "GraphRevision",
     "JournalEvent",

@@ -131,7 +131,11 @@ class ConfiguredGraph(Exported):
     def with_parallel(
         self, max_concurrency: int | None = None, spread: bool = False
     ) -> Self:
-        """Run a superstep's nodes side by side, at most `max_concurrency` at once."""
+        """Run a superstep's nodes side by side, at most `max_concurrency` at once.
+
+        With `spread` on several workers, each activation with a lease of its own; in
+        the caller's process and on SQLite they run in the one process all the same.
+        """
         return self._with(
             is_parallel=True, max_concurrency=max_concurrency or None, spread=spread
         )

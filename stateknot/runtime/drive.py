@@ -48,6 +48,7 @@ if TYPE_CHECKING:
     from stateknot.runtime.config import RunConfig
     from stateknot.runtime.durability import Committer
     from stateknot.runtime.execution import ChildRun
+    from stateknot.runtime.spread_steps import Spreader
     from stateknot.runtime.stopping import Stop
 
 
@@ -77,7 +78,9 @@ class Drive:
         fence: Fence,
         committer: Committer,
         drive_child: DriveChild,
+        spreader: Spreader | None = None,
     ) -> None:
+        self.spreader = spreader
         self.blueprint, self.config, self.store = blueprint, config, store
         self.fence, self.committer = fence, committer
         self.log: EventLog = committer.log
@@ -100,20 +103,22 @@ class Drive:
         Raises LeaseError when another holder took it: nothing more was written.
         """
         loop = LoopThread(self.store.thread_finished, self.stop)
-        steps = self._step_runner(loop)
+        steps = self.step_runner(loop)
         try:
             if position is None:
                 loaded = self._load(run)
                 if isinstance(loaded, DriveEnd):
                     return loaded
                 position = loaded
+                if self.spreader is not None:
+                    self.spreader.load(position)
             waiting = self._wait_for_timers(position)
             if waiting is not None:
                 return waiting
             while True:
                 if self.stop.is_set():
                     return self._cancel(position)
-                limit = self.budget.exceeded(position) if position.pending else None
+                limit = self._limit(position)
                 if limit is not None:
                     return self._stop(position, limit)
                 end = self._superstep(position, steps)
@@ -126,7 +131,14 @@ class Drive:
         finally:
             loop.close()
 
-    def _step_runner(self, loop: LoopThread) -> StepRunner:
+    def _limit(self, position: Position) -> RunError | None:
+        """The limit that forbids the next superstep; one that was spread has begun."""
+        if not position.pending or position.spread:
+            return None
+        return self.budget.exceeded(position)
+
+    def step_runner(self, loop: LoopThread) -> StepRunner:
+        """What runs the activations of this drive, under its fence."""
         nodes = NodeRunner(
             blueprint=self.blueprint,
             config=self.config,
@@ -179,7 +191,10 @@ class Drive:
         step = position.step + 1
         position.pending = with_ids(position.pending, step)
         active = [activation.node for activation in position.pending]
-        self.log.tell("step.started", step=step, active=active)
+        if not position.spread:
+            self.log.tell("step.started", step=step, active=active)
+        if self._has_spread(position, steps):
+            return self._end(RunStatus.RUNNING, position)
         try:
             result = steps.run(position)
         except ChildOfOtherCode:
@@ -215,6 +230,26 @@ class Drive:
             self.committer.record(kept)
         self.committer.finish(RunStatus.CANCELLED, None)
         return self._end(RunStatus.CANCELLED, position)
+
+    def _has_spread(self, position: Position, steps: StepRunner) -> bool:
+        """Hand the step's activations to other workers, if that is what they are for.
+
+        Whatever the durability, what came before is stored first: they read it.
+        """
+        if self.spreader is None or position.spread:
+            return False
+        due = steps.to_spread(position)
+        if not due:
+            return False
+        self.committer.drain()
+        self.spreader.spread(
+            self.fence,
+            due,
+            at_once=steps.max_concurrency,
+            events=self.log.take(),
+            active_seconds=self.budget.take_active(),
+        )
+        return True
 
     def _defer(
         self, delay_seconds: float, result: StepResult, position: Position
@@ -272,6 +307,7 @@ class Drive:
             failure=failure,
             output=output,
         )
+        boundary = replace(boundary, ends_spread=bool(position.spread))
         self._write(boundary, failure)
         for event in without_ends(told) if self.stop.is_cancelled else told:
             if event.kind != SAVED:
@@ -308,6 +344,7 @@ class Drive:
         position.pending = draft.pending
         position.joins = plan.joins
         position.tries, position.lost = {}, {}
+        position.spread, position.spread_runs = {}, []
         position.results = {k: v for k, v in position.results.items() if k not in done}
         position.waits = {k: v for k, v in position.waits.items() if k not in done}
 

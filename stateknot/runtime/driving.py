@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from stateknot.runtime.budget import Quantum
     from stateknot.runtime.graph import CompiledGraph
     from stateknot.runtime.position import Position
+    from stateknot.runtime.spread_steps import Spreader
 
 
 def drive_claimed(
@@ -34,10 +35,12 @@ def drive_claimed(
     quantum: Quantum | None = None,
     position: Position | None = None,
     frees_on_exit: bool = True,
+    spreader: Spreader | None = None,
 ) -> DriveEnd:
     """Drive `run` under `fence` until it rests or the quantum is used.
 
-    `position` is where it stands, for a caller that knows; otherwise it is read.
+    `position` is where it stands, for a caller that knows; otherwise it is read. With
+    a `spreader` activations that may run side by side are handed to other workers.
     Raises LeaseError when another holder took it. Whatever else is raised (a store that
     fails, an interrupted process), the lease is given back first; a SystemExit's only
     with `frees_on_exit`.
@@ -50,7 +53,9 @@ def drive_claimed(
     log.tell("recursion.depth_changed", depth=len(config.frames) + 1)
     stop = Stop(store, fence)
     committer = make_committer(config.durability, store, fence, log, stop)
-    drive = Drive(graph.blueprint, config, store, fence, committer, drive_claimed)
+    drive = Drive(
+        graph.blueprint, config, store, fence, committer, drive_claimed, spreader
+    )
     try:
         with Heartbeat(store, stop, run.id):
             end = drive.run(run, quantum, position)

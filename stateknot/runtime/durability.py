@@ -239,6 +239,7 @@ def _merged(held: Boundary, later: Boundary, swallowed: int) -> Boundary:
         closed_waits=(*held.closed_waits, *later.closed_waits),
         delivered_waits=(*held.delivered_waits, *later.delivered_waits),
         events=(*told, *later.events),
+        ends_spread=held.ends_spread or later.ends_spread,
     )
 
 

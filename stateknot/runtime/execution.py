@@ -16,7 +16,7 @@ from stateknot.kernel.routing import with_ids
 from stateknot.kernel.vocabulary import RunStatus, WaitKind, WaitStatus
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
     from datetime import datetime
 
     from stateknot.kernel.records import CheckpointRecord, RunRecord, WaitRecord
@@ -47,6 +47,11 @@ class ChildRun:
             "checkpoint_id": self.checkpoint_id,
             "usage": dict(self.usage),
         }
+
+    @classmethod
+    def from_json(cls, data: Mapping[str, Any]) -> ChildRun:
+        """Read what `to_json` wrote."""
+        return cls(**{**data, "namespace": tuple(data["namespace"])})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -26,6 +26,8 @@ if TYPE_CHECKING:
     )
     from stateknot.kernel.store import Store
     from stateknot.kernel.writes import Admission
+    from stateknot.runtime.execution import ChildRun
+    from stateknot.runtime.ran import Ran
 
 
 @dataclass(slots=True, kw_only=True)
@@ -36,7 +38,8 @@ class Position:
     of the head, `written_id` the newest checkpoint that the store
     has (in `exit` mode it lies behind `head_id`). `results` and `waits` are by
     activation id, and so is how often each was tried before this drive (`tries` failed,
-    `lost` went down with their worker).
+    `lost` went down with their worker). `spread` is what became of the activations that
+    ran on several workers, `spread_runs` are their child runs.
     """
 
     run: RunRecord
@@ -52,6 +55,8 @@ class Position:
     waits: dict[str, list[WaitRecord]] = field(default_factory=dict)
     tries: dict[str, int] = field(default_factory=dict)
     lost: dict[str, int] = field(default_factory=dict)
+    spread: dict[str, Ran] = field(default_factory=dict)
+    spread_runs: list[ChildRun] = field(default_factory=list)
 
     def open_timers(self) -> list[WaitRecord]:
         """The timers that were set and not closed since."""

@@ -14,17 +14,17 @@ from datetime import timedelta
 from typing import TYPE_CHECKING
 
 from django.db import transaction
-from django.db.models import Exists, OuterRef, Window
+from django.db.models import Exists, OuterRef, Q, Window
 from django.db.models.functions import Now, RowNumber
 
 from stateknot.conf import get_settings
 from stateknot.errors import AlreadyAnsweredError
 from stateknot.kernel.vocabulary import RunStatus, WaitKind, WaitStatus
 from stateknot.kernel.writes import Cancellation
-from stateknot.models import Run, Wait
+from stateknot.models import ActivationLease, Run, Wait
 from stateknot.runtime.admission import answer_due
 from stateknot.runtime.turns import free_slots
-from stateknot.runtime.waking import wake
+from stateknot.runtime.waking import wake, wake_activation
 from stateknot.runtime.worker import take_up_answers
 from stateknot.storage import DjangoCheckpointer
 from stateknot.storage.queueing import begin_next, list_stranded
@@ -62,6 +62,7 @@ def sweep() -> SweepReport:
     grace = timedelta(seconds=settings.wake_grace_seconds)
     runs = Run.objects.using(settings.database)
     woken = _wake_in_turn(runs.unwoken(grace), settings.database, settings.sweep_batch)
+    _wake_activations(grace, settings.database, settings.sweep_batch)
     closing = runs.closing(grace).order_by("woken_at", "id")
     asked = _wake(closing, settings.database, settings.sweep_batch)
     retire_drained(settings.database)
@@ -123,6 +124,26 @@ def _end_cancelled(using: str, batch: int) -> None:
                     store.cancel(Cancellation(run_id=str(run_id)))
         except Exception:
             logger.exception("sweep failed", extra={"run_id": str(run_id)})
+
+
+def _wake_activations(grace: timedelta, using: str, batch: int) -> None:
+    """Wake for activations of spread steps whose worker or wake-up was lost.
+
+    One that was never woken waits for a sibling's end.
+    """
+    unwoken = (
+        ActivationLease.objects.using(using)
+        .filter(
+            Q(lease_expires_at=None) | Q(lease_expires_at__lt=Now()),
+            ended_at=None,
+            woken_at__lt=Now() - grace,
+        )
+        .order_by("woken_at")
+    )
+    with transaction.atomic(using=using):
+        locked = unwoken.select_for_update(skip_locked=True, of=("self",))
+        for lease_id in list(locked.values_list("id", flat=True)[:batch]):
+            wake_activation(str(lease_id))
 
 
 def _answer_expired(using: str, batch: int) -> None:

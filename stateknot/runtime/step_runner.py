@@ -75,7 +75,7 @@ class StepRunner:
 
     def run(self, position: Position) -> StepResult:
         """Run what is due at `position`."""
-        flushed: set[str] = set()
+        flushed = {ran.attempt.id for ran in position.spread.values()}
         self._close_lost(position)
         due = {a.id: self._known(position, a) for a in position.pending}
         to_run = [a for a in position.pending if due[a.id] is None]
@@ -94,13 +94,18 @@ class StepRunner:
         outcomes = [
             (a, self._outcome(due[a.id], ran.get(a.id))) for a in position.pending
         ]
+        ran |= position.spread
         attempts = [ran[a.id].attempt for a in position.pending if a.id in ran]
-        reused = [a.id for a in position.pending if isinstance(due[a.id], Completed)]
+        reused = [
+            a.id
+            for a in position.pending
+            if isinstance(due[a.id], Completed) and a.id not in position.spread
+        ]
         return StepResult(
             outcomes=outcomes,
             attempts=attempts,
             flushed=frozenset(flushed),
-            child_runs=self.nodes.told.take(),
+            child_runs=[*position.spread_runs, *self.nodes.told.take()],
             reused_runs=self._reused_runs(position, reused),
         )
 
@@ -113,6 +118,26 @@ class StepRunner:
             return False
         is_whole = all(isinstance(item.outcome, Completed) for item in ran.values())
         return side_by_side or is_whole
+
+    def to_spread(self, position: Position) -> list[Activation]:
+        """What is due at `position`, if it may run side by side; else nothing."""
+        self._close_lost(position)
+        due = [a for a in position.pending if self._known(position, a) is None]
+        return due if self.is_parallel and len(due) > 1 else []
+
+    def run_one(self, position: Position, activation: Activation) -> Ran:
+        """Run one activation of a step whose others run elsewhere.
+
+        Not if it is known already what became of it: its worker was lost behind that.
+        """
+        kept = position.results.get(activation.id)
+        known = self._known(position, activation)
+        if kept is not None and known is not None:
+            return Ran(outcome=known, attempt=kept, is_recorded=True)
+        ids = [due.id for due in position.pending]
+        fork = Fork(index=ids.index(activation.id), node=activation.node)
+        self._announce(position, activation, fork)
+        return self.nodes.run(position, activation, fork)
 
     def _reused_runs(self, position: Position, reused: list[str]) -> list[ChildRun]:
         """The child runs behind results that an earlier pass kept."""
@@ -133,7 +158,10 @@ class StepRunner:
             position.results |= {kept.activation_id: kept for kept in lost}
 
     def _known(self, position: Position, activation: Activation) -> Outcome | None:
-        """What is known of an activation without running it."""
+        """What is known of an activation without running it here."""
+        spread = position.spread.get(activation.id)
+        if spread is not None:
+            return spread.outcome
         kept = position.results.get(activation.id)
         if kept is not None and kept.result is not None:
             failure = unfinished_failure(kept)

@@ -13,11 +13,12 @@ from django.db import transaction
 from django.db.models.functions import Now
 
 from stateknot.conf import get_settings
-from stateknot.models import Run
+from stateknot.models import ActivationLease, Run
 
 logger = logging.getLogger("stateknot")
 
 TASK = "stateknot.tasks.drive"
+ACTIVATION_TASK = "stateknot.tasks.activate"
 
 
 def wake(run_id: str) -> None:
@@ -29,10 +30,23 @@ def wake(run_id: str) -> None:
     """
     using = get_settings().database
     Run.objects.using(using).filter(id=run_id).update(woken_at=Now())
+    _send_with(using, TASK, run_id)
+
+
+def wake_activation(lease_id: str) -> None:
+    """Ask a worker to run an activation of a spread step; otherwise like `wake`."""
+    using = get_settings().database
+    leases = ActivationLease.objects.using(using)
+    leases.filter(id=lease_id).update(woken_at=Now())
+    _send_with(using, ACTIVATION_TASK, lease_id)
+
+
+def _send_with(using: str, task: str, row_id: str) -> None:
+    """Send with the transaction, or once it has committed."""
     if _is_transactional(using):
-        _send(run_id)
+        _send(task, row_id)
     else:
-        transaction.on_commit(lambda: _send_late(run_id), using=using)
+        transaction.on_commit(lambda: _send_late(task, row_id), using=using)
 
 
 def wake_begun(run_id: str, **_sent: object) -> None:
@@ -47,15 +61,16 @@ def _is_transactional(using: str) -> bool:
     return bool(using == Conf.ORM)
 
 
-def _send(run_id: str) -> None:
+def _send(task: str, row_id: str) -> None:
     from django_q.tasks import async_task
 
-    async_task(TASK, run_id, q_options={"task_name": f"drive {run_id}"})
+    name = f"{task.rpartition('.')[2]} {row_id}"
+    async_task(task, row_id, q_options={"task_name": name})
 
 
-def _send_late(run_id: str) -> None:
-    """After a commit nothing may fail: the run is stored, and the sweep finds it."""
+def _send_late(task: str, row_id: str) -> None:
+    """After a commit nothing may fail: the row is stored, and the sweep finds it."""
     try:
-        _send(run_id)
+        _send(task, row_id)
     except Exception:
-        logger.exception("wake-up not sent", extra={"run_id": run_id})
+        logger.exception("wake-up not sent", extra={"run_id": row_id})

@@ -8,8 +8,6 @@ claimed and before any handler runs.
 from __future__ import annotations
 
 import logging
-import os
-import socket
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
@@ -34,7 +32,9 @@ from stateknot.runtime.child_stops import ChildOfOtherCode
 from stateknot.runtime.closing import settle
 from stateknot.runtime.config import LONGEST_SLEEP_SECONDS
 from stateknot.runtime.driving import drive_claimed, release
+from stateknot.runtime.holders import holder_name
 from stateknot.runtime.slots import slots_of
+from stateknot.runtime.spread_steps import spreader_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -57,11 +57,6 @@ class Driven:
     status: RunStatus | None = None
     steps: int = 0
     wants_more: bool = False
-
-
-def holder_name(new_id: str) -> str:
-    """Who holds a lease: host, process, and a part that is never used twice."""
-    return f"{socket.gethostname()}:{os.getpid()}:{new_id}"
 
 
 def drive_run(store: Store, run_id: str, quantum: Quantum | None = None) -> Driven:
@@ -101,7 +96,7 @@ def drive_run(store: Store, run_id: str, quantum: Quantum | None = None) -> Driv
         claimed = store.find_run(run_id)
     if fence is None or claimed is None:
         return Driven(run_id=run_id)
-    return _drive(store, graph, claimed, fence, quantum)
+    return drive_on(store, graph, claimed, fence, quantum)
 
 
 def _end_cancelled(store: Store, run: RunRecord) -> RunStatus:
@@ -111,23 +106,35 @@ def _end_cancelled(store: Store, run: RunRecord) -> RunStatus:
         return store.cancel(asked).status
 
 
-def _drive(
+def require_graph(run: RunRecord) -> CompiledGraph:
+    """The revision that a run is of. Raises RevisionMismatchError without it."""
+    graph = find_graph(run.graph_id, digest=run.digest)
+    if graph is not None:
+        return graph
+    newest = find_graph(run.graph_id)
+    raise RevisionMismatchError(
+        run.digest, newest.digest if newest else None, run.graph_id, run.thread_id
+    )
+
+
+def drive_on(
     store: Store,
     graph: CompiledGraph,
     run: RunRecord,
     fence: Fence,
     quantum: Quantum | None,
 ) -> Driven:
-    config = replace(
-        graph.config,
-        checkpointer=store,
-        namespace=run.namespace,
-        longest_sleep_seconds=LONGEST_SLEEP_SECONDS,
-    )
-    here = graph.configured(config)
+    """Drive a run that was claimed as far as the quantum goes, and give it back."""
+    here = on_worker(graph, store, run)
     try:
         end = drive_claimed(
-            here, store, run, fence, quantum=quantum, frees_on_exit=False
+            here,
+            store,
+            run,
+            fence,
+            quantum=quantum,
+            frees_on_exit=False,
+            spreader=spreader_of(here, store),
         )
     except ChildOfOtherCode as stop:
         raise stop.refusal from None
@@ -172,6 +179,17 @@ def _note_exit(store: Store, run: RunRecord, fence: Fence, ending: SystemExit) -
         # Its connection may have been cut off in the middle of a statement. The lease
         # runs out, and the end is counted as a loss.
         logger.exception("end not recorded", extra={"run_id": run.id})
+
+
+def on_worker(graph: CompiledGraph, store: Store, run: RunRecord) -> CompiledGraph:
+    """The graph as a worker drives it."""
+    config = replace(
+        graph.config,
+        checkpointer=store,
+        namespace=run.namespace,
+        longest_sleep_seconds=LONGEST_SLEEP_SECONDS,
+    )
+    return graph.configured(config)
 
 
 def _break_off(

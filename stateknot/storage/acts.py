@@ -38,6 +38,7 @@ from stateknot.storage.admitting import insert_fork, superseded
 from stateknot.storage.boundary import (
     add_waits,
     checkpoint_row,
+    forget_leases,
     load_tip,
     open_timers,
 )
@@ -143,6 +144,7 @@ class StoreActs(StoreReader):
         run.output, run.ended_at, run.holder = None, None, ""
         run.lease_expires_at, run.wake_at, run.woken_at = None, None, None
         run.lost_claims = 0
+        forget_leases(run.id, self.using)
         if reopening.fires_timers:
             timers = open_timers(reopening.run_id, self.using)
             timers.update(status=WaitStatus.CLOSED.value)

@@ -31,7 +31,7 @@ from stateknot.errors import LeaseError
 from stateknot.kernel.cancelling import as_cancelled, cancelled
 from stateknot.kernel.profile import decode, encode
 from stateknot.kernel.vocabulary import RunStatus, WaitKind, WaitStatus
-from stateknot.models import Checkpoint, NodeAttempt, Run, Wait
+from stateknot.models import ActivationLease, Checkpoint, NodeAttempt, Run, Wait
 from stateknot.storage.boundary_sql import (
     BoundaryRows,
     insert_rows,
@@ -197,6 +197,7 @@ def is_hot(boundary: Boundary) -> bool:
         or boundary.waits
         or boundary.closed_waits
         or boundary.delivered_waits
+        or boundary.ends_spread
     )
     return boundary.status is RunStatus.RUNNING and not touches_more
 
@@ -331,6 +332,8 @@ def _held_run(fence: Fence, using: str) -> Run:
 
 def _close_and_ask(fence: Fence, boundary: Boundary, using: str) -> None:
     """The cold part of a boundary: results folded, questions closed and asked."""
+    if boundary.ends_spread:
+        forget_leases(fence.run_id, using)
     if boundary.folded_attempts:
         NodeAttempt.objects.using(using).filter(id__in=boundary.folded_attempts).update(
             is_folded=True
@@ -350,6 +353,11 @@ def _close_and_ask(fence: Fence, boundary: Boundary, using: str) -> None:
         timers = open_timers(fence.run_id, using)
         due = timers.aggregate(last=Max("due_at"))["last"]
         Run.objects.using(using).filter(id=fence.run_id).update(wake_at=due)
+
+
+def forget_leases(run_id: str | UUID, using: str) -> None:
+    """Drop what became of a step that was spread: it is folded, or runs again."""
+    ActivationLease.objects.using(using).filter(run_id=run_id).delete()
 
 
 def open_timers(run_id: str, using: str) -> Any:

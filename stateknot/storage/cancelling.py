@@ -7,13 +7,16 @@ cannot wait for each other.
 
 from __future__ import annotations
 
+from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
 from django.db.models.functions import Now
 
+from stateknot.conf import get_settings
 from stateknot.kernel.cancelling import cancelled, requested, without_ends
 from stateknot.kernel.vocabulary import RunStatus, WaitStatus
 from stateknot.models import NodeAttempt, Run, Wait
+from stateknot.models.activations import SPREAD
 from stateknot.models.runs import HOLDING
 from stateknot.storage.journal import append_journal
 from stateknot.storage.losses import lose_begun
@@ -86,10 +89,16 @@ def _ask(run: Run, using: str, actor: str) -> None:
     """Store the request.
 
     Its journal row moves the number that a boundary's fence names, so that the next
-    boundary reads the run again: asking costs a drive that nobody cancels nothing.
+    boundary reads the run again: asking costs a drive that nobody cancels nothing. The
+    lease of a run whose step is spread had no end and gets one, which bounds the cancel
+    for it as well.
     """
     append_journal(run, (requested(run.cancel_reason),), using=using, actor=actor)
-    _save(run, using)
+    if run.holder == SPREAD:
+        lease = timedelta(seconds=get_settings().lease_seconds)
+        _save(run, using, lease_expires_at=Now() + lease)
+    else:
+        _save(run, using)
 
 
 def _save(run: Run, using: str, **changes: Any) -> None:

@@ -20,7 +20,7 @@ from stateknot.kernel.profile import decode, encode
 from stateknot.kernel.records import Activation, Event
 from stateknot.kernel.routing import with_ids
 from stateknot.kernel.vocabulary import AttemptStatus, RunStatus, WaitStatus
-from stateknot.models import Checkpoint, NodeAttempt, Run, Wait
+from stateknot.models import ActivationLease, Checkpoint, NodeAttempt, Run, Wait
 from stateknot.storage.journal import append_journal
 from stateknot.storage.resting import resting_changes
 from stateknot.storage.rows import attempt_record, attempt_row
@@ -60,9 +60,10 @@ def note_loss(run: Run, using: str) -> bool:
     it up is killed by it.
     """
     head = Checkpoint.objects.using(using).get(id=run.head_id)
-    begun = _close_begun(run, head, using)
+    given_up = run.lease_expires_at or head.created_at
+    begun = _close_begun(run, given_up, using)
     unfinished = _unfinished(run, head, using)
-    _add_attempts(run, head, unfinished, using)
+    _add_attempts(run, head, unfinished, given_up, using)
     is_same = run.lost_head_id == run.head_id
     run.lost_claims = run.lost_claims + 1 if is_same else 1
     run.lost_head_id = run.head_id
@@ -85,14 +86,27 @@ def note_loss(run: Run, using: str) -> bool:
     return bool(changes)
 
 
-def _close_begun(run: Run, head: Checkpoint, using: str) -> int:
+def note_activation_loss(
+    run: Run, activation_id: str, given_up: datetime, using: str
+) -> None:
+    """Record the loss of the worker that ran one activation of a spread step.
+
+    Its siblings run elsewhere. Nothing is recorded where its result is stored already.
+    """
+    head = Checkpoint.objects.using(using).get(id=run.head_id)
+    if _close_begun(run, given_up, using, activation_id=activation_id):
+        return
+    lost = tuple(a for a in _unfinished(run, head, using) if a.id == activation_id)
+    _add_attempts(run, head, lost, given_up, using)
+
+
+def _close_begun(run: Run, given_up: datetime, using: str, **of: str) -> int:
     """End the attempts that were begun for good and went down; how many."""
     rows = NodeAttempt.objects.using(using).filter(
-        run=run, lineage=run.lineage, status=AttemptStatus.RUNNING.value
+        run=run, lineage=run.lineage, status=AttemptStatus.RUNNING.value, **of
     )
     begun = [attempt_record(row) for row in rows]
     for attempt in begun:
-        given_up = run.lease_expires_at or head.created_at
         close_attempt(lost_start(attempt, given_up), using)
     return len(begun)
 
@@ -105,19 +119,26 @@ def _unfinished(run: Run, head: Checkpoint, using: str) -> tuple[Activation, ...
     waits = Wait.objects.using(using).filter(run=run, status=WaitStatus.OPEN.value)
     done = {*attempts.values_list("activation_id", flat=True)}
     done.update(waits.values_list("activation_id", flat=True))
+    leases = ActivationLease.objects.using(using).filter(
+        run=run, head_id=run.head_id, ended_at__isnull=False
+    )
+    done.update(leases.values_list("activation_id", flat=True))
     listed = decode(head.record).get("pending", ())
     pending = tuple(Activation.from_json(item) for item in listed)
     return tuple(a for a in with_ids(pending, head.step + 1) if a.id not in done)
 
 
 def _add_attempts(
-    run: Run, head: Checkpoint, unfinished: tuple[Activation, ...], using: str
+    run: Run,
+    head: Checkpoint,
+    unfinished: tuple[Activation, ...],
+    given_up: datetime,
+    using: str,
 ) -> None:
     sequence = _last_sequence(run, using) + 1
     earlier = NodeAttempt.objects.using(using).filter(
         run=run, lineage=run.lineage, sequence=sequence, status__in=_TRIED
     )
-    given_up: datetime = run.lease_expires_at or head.created_at
     attempts = lost_attempts(
         unfinished,
         tries=Counter(earlier.values_list("activation_id", flat=True)),

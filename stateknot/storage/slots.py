@@ -54,3 +54,11 @@ def _lock(graph_id: str, using: str) -> None:
     key = zlib.crc32(graph_id.encode()) - (1 << 31)
     with connection.cursor() as cursor:
         cursor.execute("SELECT pg_advisory_xact_lock(%s, %s)", [_LOCKS, key])
+
+
+def can_spread(using: str) -> bool:
+    """Whether steps can be spread over workers that share this database.
+
+    SQLite has one writer: workers would wait for each other at every result.
+    """
+    return bool(connections[using].vendor == "postgresql")

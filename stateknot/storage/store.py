@@ -28,6 +28,7 @@ from stateknot.storage.boundary import (
     TipCache,
     add_waits,
     commit_boundary,
+    forget_leases,
 )
 from stateknot.storage.cancelling import end_cancelled
 from stateknot.storage.journal import append_journal
@@ -40,6 +41,7 @@ from stateknot.storage.rows import (
     run_record,
 )
 from stateknot.storage.slots import has_slot
+from stateknot.storage.spreading import renew_activation, require_activation
 from stateknot.storage.together import node_transaction
 
 if TYPE_CHECKING:
@@ -165,6 +167,8 @@ class DjangoCheckpointer(StoreActs):
     def renew(self, fence: Fence) -> bool:
         """See the port. The update itself tells whether somebody asked to cancel."""
         lease = timedelta(seconds=get_settings().lease_seconds)
+        if fence.activation is not None:
+            return renew_activation(fence, fence.activation, lease, self.using)
         held = self._rows_of(fence)
         going = held.filter(cancel_requested_at=None)
         if going.update(lease_expires_at=Now() + lease):
@@ -186,6 +190,8 @@ class DjangoCheckpointer(StoreActs):
         run: Run | None = self._rows_of(fence).select_for_update().first()
         if run is None:
             raise LeaseError(fence.run_id, fence.epoch)
+        if fence.activation is not None:
+            require_activation(fence, fence.activation, self.using)
         return run
 
     def release(self, fence: Fence) -> bool:
@@ -251,6 +257,7 @@ class DjangoCheckpointer(StoreActs):
         if self._ended_cancelled(run, deferral.events):
             return True
         add_waits(run, deferral.waits, self.using)
+        forget_leases(run.id, self.using)
         append_journal(run, deferral.events, using=self.using)
         changes = resting_changes(RunStatus.WAITING, None)
         delay = timedelta(seconds=deferral.delay_seconds)

@@ -15,7 +15,7 @@ from stateknot.errors import (
     ThreadBusyError,
 )
 from stateknot.models import Checkpoint, Run, Thread
-from stateknot.runtime.worker import holder_name
+from stateknot.runtime.holders import holder_name
 from stateknot.selectors import get_run, get_state, get_state_history, get_timeline
 from stateknot.services import (
     bulk_update_state,

@@ -11,8 +11,8 @@ from django_q.models import OrmQ
 
 from stateknot import START, GraphBuilder, RetryableError, RetryPolicy
 from stateknot.models import Run
+from stateknot.runtime.holders import holder_name
 from stateknot.runtime.recovery import sweep
-from stateknot.runtime.worker import holder_name
 from stateknot.selectors import get_run, get_timeline
 from stateknot.services import resume_run, start_run
 from stateknot.storage import DjangoCheckpointer

@@ -8,7 +8,10 @@ import pytest
 from django.core.checks import run_checks
 from django.core.exceptions import ImproperlyConfigured
 from django.core.management import CommandError, call_command
+from django.db import connection
+from pydantic import BaseModel
 
+from stateknot import START, GraphBuilder, registry
 from stateknot.conf import get_settings
 
 POSTGRES = {"ENGINE": "django.db.backends.postgresql", "NAME": "x"}
@@ -17,6 +20,10 @@ LITE = {
     "NAME": "x",
     "OPTIONS": {"transaction_mode": "IMMEDIATE"},
 }
+
+
+class Empty(BaseModel):
+    pass
 
 
 def ids() -> list[str]:
@@ -192,3 +199,15 @@ def test_lease_is_never_shorter_than_three_heartbeats(
     """The heartbeat follows the lease; there is no setting that could undercut it."""
     settings.STATEKNOT = {"lease_seconds": lease}
     assert get_settings().heartbeat_seconds * 3 <= lease
+
+
+def test_graph_that_cannot_spread_is_told_of(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """On SQLite its steps run in one process; on PostgreSQL there is nothing to say."""
+    monkeypatch.setattr(registry, "_graphs", {})
+    builder = GraphBuilder("checks.spread", state=Empty)
+    builder.add_node("only", lambda _state: None).add_edge(START, "only")
+    registry.register(builder.compile().with_parallel(spread=True))
+    expected = [] if connection.vendor == "postgresql" else ["stateknot.W005"]
+    assert ids() == expected
