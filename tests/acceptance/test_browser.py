@@ -20,7 +20,9 @@ from django.contrib.auth import get_user_model
 from django.db import connections
 from playwright.sync_api import sync_playwright
 
+from stateknot import START, GraphBuilder
 from stateknot.models import Run
+from stateknot.registry import register
 from stateknot.selectors import get_state
 from stateknot.services import start_run, update_state
 from tests.interfaces.admin_samples import Parcel, drive_on, driven, url_of
@@ -198,10 +200,68 @@ def test_page_does_not_scroll_sideways(
     page = open_admin(browser, live_server, viewport=viewport)
     lists = [f"/admin/stateknot/{name}/" for name in ("run", "thread", "wait")]
     edit = url_of(runs[0], "edit")
-    for address in [*map(url_of, runs), edit, *lists]:
+    for address in [*map(url_of, runs), edit, *lists, "/admin/stateknot/"]:
         page.goto(address)
         width = page.evaluate("document.documentElement.scrollWidth")
         assert width <= size[0], address
+
+
+def test_picture_follows_the_run_and_keeps_its_zoom(
+    browser: Browser, live_server: LiveServer
+) -> None:
+    run = start_run("tests.admin", Parcel(address="x"), thread_id="t")
+    page = open_admin(browser, live_server)
+    page.goto(url_of(run))
+    assert page.locator(".sk-node-pending", has_text="fetch").count() == 1
+    page.get_by_label("Full size").check()
+    page.get_by_text("The graph as a list").click()
+    drive_on(run)
+    page.locator(".sk-node-done", has_text="ship").wait_for()
+    assert page.get_by_label("Full size").is_checked()
+    assert page.get_by_role("link", name="ship", exact=True).is_visible()
+
+
+def test_graph_of_a_thousand_nodes_fits_the_page(
+    browser: Browser, live_server: LiveServer
+) -> None:
+    """No wider than its frame at first; whole, or in full size, at a click."""
+    builder = GraphBuilder("tests.admin_wide", state=Parcel)
+    names = [f"n{number}" for number in range(1_000)]
+    for name in names:
+        builder.add_node(name, lambda _: {})
+    builder.add_edge(START, "n0")
+    for place, name in enumerate(names[1:]):
+        builder.add_edge(names[place // 3], name)
+    run = start_run(register(builder.compile()).graph_id, Parcel(), thread_id="t")
+    page = open_admin(browser, live_server)
+    page.goto(url_of(run))
+    assert page.locator(".sk-picture-list li").count() == 1_000
+    picture, frame = page.locator(".sk-picture"), page.locator(".sk-picture-place")
+    limits = frame.bounding_box()
+    for label in ("Fit to width", "Whole graph"):
+        page.get_by_label(label).check()
+        box = picture.bounding_box()
+        assert box is not None
+        assert limits is not None
+        assert box["width"] <= limits["width"]
+    assert box["height"] <= limits["height"]
+    page.get_by_label("Full size").check()
+    full = picture.bounding_box()
+    assert full is not None
+    assert full["width"] >= box["width"]
+
+
+def test_overview_leads_an_operator_to_the_failed_run(
+    browser: Browser, live_server: LiveServer
+) -> None:
+    """AD-07: from what needs a person to the run in three clicks."""
+    driven(thread_id="broken")
+    driven(thread_id="fine", address="x")
+    page = open_admin(browser, live_server)
+    page.get_by_role("link", name="StateKnot", exact=True).click()
+    page.get_by_role("link", name="failed, to be repaired").click()
+    page.locator("#result_list tbody th a").click()
+    assert "Failed at fetch" in page.locator(".sk-sentence").inner_text()
 
 
 def test_script_is_small() -> None:
