@@ -12,6 +12,7 @@ import random
 import shutil
 import sys
 import tempfile
+import threading
 import time
 from contextlib import contextmanager
 from pathlib import Path
@@ -57,7 +58,10 @@ def _options() -> argparse.Namespace:
         "--kill-every", type=float, default=4.0, help="seconds, on average"
     )
     parser.add_argument(
-        "--settle", type=float, default=180.0, help="seconds for the rest, at most"
+        "--settle",
+        type=float,
+        default=60.0,
+        help="seconds without the end of a run after which the rest are stuck",
     )
     parser.add_argument("--database", choices=(POSTGRES, SQLITE), default=POSTGRES)
     parser.add_argument("--seed", type=int, default=random.randrange(10**6))  # noqa: S311
@@ -106,25 +110,43 @@ def _soak(options: argparse.Namespace, place: Path) -> bool:
 
 def _go(options: argparse.Namespace, crowd: Crowd, fleet: Fleet) -> None:
     """Feed, answer and strike until the time is over and every run was started."""
-    chance = random.Random(options.seed)  # noqa: S311 - chooses moments
     start = time.monotonic()
-    strike_at = start + options.kill_every
-    for now in _looks(crowd, fleet):
-        passed = (now - start) / options.seconds
-        crowd.start_up_to(int(options.runs * passed / _FED_BY) + 1)
-        if passed >= 1 and crowd.started == options.runs:
-            return
-        if now >= strike_at:
+    with _striking(options, fleet):
+        for now in _looks(crowd, fleet):
+            passed = (now - start) / options.seconds
+            crowd.start_up_to(int(options.runs * passed / _FED_BY) + 1)
+            if passed >= 1 and crowd.started == options.runs:
+                return
+
+
+@contextmanager
+def _striking(options: argparse.Namespace, fleet: Fleet) -> Iterator[None]:
+    """Strike now and then, however busy the crowd is."""
+    chance = random.Random(options.seed)  # noqa: S311 - chooses moments
+    is_over = threading.Event()
+
+    def strike_on() -> None:
+        while not is_over.wait(options.kill_every * chance.uniform(0.5, 1.5)):
             fleet.strike()
-            strike_at = now + options.kill_every * chance.uniform(0.5, 1.5)
+
+    thread = threading.Thread(target=strike_on, name="strikes")
+    thread.start()
+    try:
+        yield
+    finally:
+        is_over.set()
+        thread.join()
 
 
-def _settle(seconds: float, crowd: Crowd, fleet: Fleet) -> None:
-    """Answer until every run has ended, and no longer than that."""
-    deadline = time.monotonic() + seconds
+def _settle(patience: float, crowd: Crowd, fleet: Fleet) -> None:
+    """Answer until every run has ended, or none has for `patience` seconds."""
+    left, since = crowd.started + 1, time.monotonic()
     for now in _looks(crowd, fleet):
         fleet.fill()
-        if not crowd.count_open() or now > deadline:
+        still = crowd.count_open()
+        if still < left:
+            left, since = still, now
+        if not left or now - since > patience:
             return
 
 
