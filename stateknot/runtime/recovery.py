@@ -4,6 +4,13 @@ It never drives. Runs whose lease ran out, runs whose wake-up was lost, paused r
 whose answer came too late for their drive, and closing runs whose usage was not known
 are woken; two sweeps at once wake each run once. Runs that are to be cancelled and
 whose driver is gone are ended, and revisions that drained are retired.
+
+Note [Room in the queue]
+~~~~~~~~~~~~~~~~~~~~~~~~
+Behind a long queue a wake-up is late, not lost. Sent again at every sweep it would
+grow the queue faster than workers take from it, until they do nothing but take runs
+that others have driven. So a sweep fills the queue up to its batch and no further; a
+few more it always sends, for a queue that is full of something else.
 """
 
 from __future__ import annotations
@@ -24,7 +31,7 @@ from stateknot.kernel.writes import Cancellation
 from stateknot.models import ActivationLease, Run, Wait
 from stateknot.runtime.admission import answer_due
 from stateknot.runtime.turns import free_slots
-from stateknot.runtime.waking import wake, wake_activation
+from stateknot.runtime.waking import count_queued, wake, wake_activation
 from stateknot.runtime.worker import take_up_answers
 from stateknot.storage import DjangoCheckpointer
 from stateknot.storage.queueing import begin_next, list_stranded
@@ -37,6 +44,9 @@ if TYPE_CHECKING:
     from stateknot.models.querysets import RunQuerySet
 
 logger = logging.getLogger("stateknot")
+
+_ALWAYS = 50
+"""The share of a batch, one in so many, that is woken behind the longest queue."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -61,12 +71,18 @@ def sweep() -> SweepReport:
     answered, failed = _reopen_answered(settings.database, settings.sweep_batch)
     grace = timedelta(seconds=settings.wake_grace_seconds)
     runs = Run.objects.using(settings.database)
-    woken = _wake_in_turn(runs.unwoken(grace), settings.database, settings.sweep_batch)
-    _wake_activations(grace, settings.database, settings.sweep_batch)
+    room = find_room(settings.sweep_batch)
+    woken = _wake_in_turn(runs.unwoken(grace), settings.database, room)
+    _wake_activations(grace, settings.database, room)
     closing = runs.closing(grace).order_by("woken_at", "id")
-    asked = _wake(closing, settings.database, settings.sweep_batch)
+    asked = _wake(closing, settings.database, room)
     retire_drained(settings.database)
     return SweepReport(run_ids=(*answered, *woken, *asked), failed=failed)
+
+
+def find_room(batch: int) -> int:
+    """How many runs a sweep may wake now. See Note [Room in the queue]."""
+    return max(batch - count_queued(), batch // _ALWAYS, 1)
 
 
 def _wake_in_turn(rows: RunQuerySet, using: str, batch: int) -> list[str]:

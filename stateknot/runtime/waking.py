@@ -54,6 +54,17 @@ def wake_begun(run_id: str, **_sent: object) -> None:
     wake(run_id)
 
 
+def count_queued() -> int:
+    """How many messages wait in the queue; 0 where the broker cannot be asked."""
+    from django_q.brokers import get_broker
+
+    try:
+        return int(get_broker().queue_size())
+    except Exception:
+        logger.exception("the queue's length is not known")
+        return 0
+
+
 def _is_transactional(using: str) -> bool:
     """Whether the queue is a table of the engine's own database."""
     from django_q.conf import Conf

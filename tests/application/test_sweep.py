@@ -185,3 +185,17 @@ def test_run_of_other_code_does_not_keep_the_sweep_from_others(
     assert sweep().woken == 2
     work()
     assert get_run(other.id).status == "interrupted"
+
+
+def test_sweep_fills_the_queue_no_further_than_its_batch(settings: Any) -> None:
+    """Workers that are behind are not buried in wake-ups of runs that have one."""
+    settings.STATEKNOT = {**getattr(settings, "STATEKNOT", {}), "sweep_batch": 4}
+    for number in range(9):
+        start_run(LINE, {}, thread_id=str(number))
+    lose_wake_ups()
+    for _ in range(3):
+        sweep()
+        Run.objects.update(woken_at=Now() - timedelta(seconds=60))
+    assert len(queued()) == 4 + 2
+    OrmQ.objects.all().delete()
+    assert sweep().woken == 4
