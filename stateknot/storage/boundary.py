@@ -23,7 +23,6 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 from uuid import UUID
 
-from django.db import transaction
 from django.db.models import F, Max
 from django.db.models.functions import Now
 
@@ -40,6 +39,7 @@ from stateknot.storage.boundary_sql import (
 )
 from stateknot.storage.cancelling import close_family
 from stateknot.storage.deltas import Places, chain_digest, encode_row, places_of
+from stateknot.storage.frozen import bound_lock, engine_transaction
 from stateknot.storage.journal import JournalHead, journal_columns, load_journal_head
 from stateknot.storage.resting import resting_changes
 from stateknot.storage.rows import attempt_columns, join_namespace, wait_row
@@ -183,7 +183,7 @@ def commit_boundary(
             tips.keep(fence.run_id, written.tip)
             return False
         tip = None
-    with transaction.atomic(using=using):
+    with engine_transaction(using):
         behind, is_cancelled = _commit_here(fence, boundary, tip, using, freed)
     if not is_cancelled:
         tips.keep(fence.run_id, behind)
@@ -319,6 +319,7 @@ def _rest(rows: BoundaryRows, boundary: Boundary, using: str, *, alone: bool) ->
 
 
 def _held_run(fence: Fence, using: str) -> Run:
+    bound_lock(using)
     run: Run | None = (
         Run.objects.using(using)
         .select_for_update()

@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
-from django.db import DatabaseError, connections, transaction
+from django.db import DatabaseError, connections
 from django.db.models.functions import Coalesce, Now
 
 from stateknot.conf import get_settings
@@ -31,6 +31,7 @@ from stateknot.storage.boundary import (
     forget_leases,
 )
 from stateknot.storage.cancelling import end_cancelled
+from stateknot.storage.frozen import bound_lock, engine_transaction
 from stateknot.storage.journal import append_journal
 from stateknot.storage.losses import close_attempt, note_loss
 from stateknot.storage.queueing import begin_next
@@ -79,7 +80,7 @@ class DjangoCheckpointer(StoreActs):
     @contextmanager
     def atomic(self) -> Iterator[None]:
         """See the port."""
-        with transaction.atomic(using=self.using):
+        with engine_transaction(self.using):
             yield
 
     def check_placement(self) -> None:
@@ -169,6 +170,7 @@ class DjangoCheckpointer(StoreActs):
         lease = timedelta(seconds=get_settings().lease_seconds)
         if fence.activation is not None:
             return renew_activation(fence, fence.activation, lease, self.using)
+        bound_lock(self.using)
         held = self._rows_of(fence)
         going = held.filter(cancel_requested_at=None)
         if going.update(lease_expires_at=Now() + lease):
@@ -187,6 +189,7 @@ class DjangoCheckpointer(StoreActs):
         )
 
     def _held(self, fence: Fence) -> Run:
+        bound_lock(self.using)
         run: Run | None = self._rows_of(fence).select_for_update().first()
         if run is None:
             raise LeaseError(fence.run_id, fence.epoch)

@@ -51,7 +51,10 @@ DATABASES = {"default": {
     "ENGINE": "django.db.backends.sqlite3", "NAME": BASE_DIR / "db.sqlite3",
     "OPTIONS": {"transaction_mode": "IMMEDIATE"},
 }}
-Q_CLUSTER = {"name": "empty", "orm": "default", "timeout": 300, "retry": 330}
+Q_CLUSTER = {
+    "name": "empty", "orm": "default", "timeout": 300, "retry": 330, "queue_limit": 2,
+    "ack_failures": True, "max_attempts": 1, "save_limit": -1,
+}
 """
 URLS = """
 from django.contrib import admin

@@ -1,0 +1,54 @@
+"""A process that is stopped in the middle of a transaction gives its locks back.
+
+A driver locks its run's row for as long as a few statements take. Stopped between two
+of them (SIGSTOP, a machine that is moved), it would keep the row from whoever takes the
+run over when its lease has run out, for as long as it sleeps. PostgreSQL ends such a
+session after the lease's time; the process finds its connection lost when it wakes, and
+its write undone. SQLite has no such bound: there a frozen process holds the write lock.
+"""
+
+from __future__ import annotations
+
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+from django.db import InternalError, OperationalError, connections, transaction
+
+from stateknot.conf import get_settings
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+_TIMED_OUT = "25P03"
+"""SQLSTATE of a session that sat idle in a transaction."""
+
+
+@contextmanager
+def engine_transaction(using: str) -> Iterator[None]:
+    """A transaction; a session that the server ended is an OperationalError.
+
+    The drivers call that an InternalError, which would be a fault of the engine.
+    """
+    try:
+        with transaction.atomic(using=using):
+            yield
+    except InternalError as error:
+        if getattr(error.__cause__, "sqlstate", "") != _TIMED_OUT:
+            raise
+        raise OperationalError(str(error)) from error
+
+
+def bound_lock(using: str) -> None:
+    """Bound how long the current transaction may sit idle; call it before locking.
+
+    Only where the transaction is the engine's own: in one of a caller it would bound
+    what the caller does next.
+    """
+    connection = connections[using]
+    if connection.vendor != "postgresql" or connection.savepoint_ids:
+        return
+    milliseconds = int(get_settings().lease_seconds * 1000)
+    with connection.cursor() as cursor:
+        cursor.execute(
+            "SET LOCAL idle_in_transaction_session_timeout = %s", [milliseconds]
+        )
