@@ -12,7 +12,6 @@ import sys
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from django.db import connection
 
 from stateknot import registry
 from stateknot.models import NodeAttempt, Run
@@ -26,6 +25,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 pytestmark = [
+    pytest.mark.only_on("postgres"),
     pytest.mark.skipif(not sys.platform.startswith("linux"), reason="needs Linux"),
     pytest.mark.timeout(180),
 ]
@@ -38,8 +38,6 @@ def new_worker(
     second_process_env: dict[str, str], tmp_path: Path
 ) -> Callable[[str], ManageProcess]:
     """Give what starts a worker; two have more processes than needed."""
-    if connection.vendor != "postgresql":
-        pytest.skip("steps are spread on PostgreSQL")
 
     def start(name: str) -> ManageProcess:
         return ManageProcess(

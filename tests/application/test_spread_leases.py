@@ -9,7 +9,6 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
-from django.db import connection
 from django.db.models.functions import Now
 from django_q.models import OrmQ
 
@@ -28,13 +27,8 @@ from stateknot.storage.spreading import claim_activation
 from stateknot.tasks import activate, drive
 from tests.application.test_spread_steps import GRAPH, Fan, build, tasks, work
 
-pytestmark = pytest.mark.django_db(transaction=True)
-
-
-@pytest.fixture(autouse=True)
-def _postgres() -> None:
-    if connection.vendor != "postgresql":
-        pytest.skip("steps are spread on PostgreSQL")
+# Elsewhere a step that is to be spread runs in one process.
+pytestmark = [pytest.mark.only_on("postgres"), pytest.mark.django_db(transaction=True)]
 
 
 def begin(plan: list[str], register: Any, **how: Any) -> Run:

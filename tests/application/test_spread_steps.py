@@ -10,7 +10,6 @@ import random
 from typing import Annotated, Any
 
 import pytest
-from django.db import connection
 from django.db.models.functions import Now
 from django_q.models import OrmQ
 from pydantic import BaseModel
@@ -32,15 +31,10 @@ from stateknot.selectors import get_state
 from stateknot.services import resume_run, retry_run, start_run, update_state
 from stateknot.tasks import activate, drive
 
-pytestmark = pytest.mark.django_db(transaction=True)
+# Elsewhere a step that is to be spread runs in one process.
+pytestmark = [pytest.mark.only_on("postgres"), pytest.mark.django_db(transaction=True)]
 GRAPH = "spread.fan"
 MOST_TASKS = 300
-
-
-@pytest.fixture(autouse=True)
-def _postgres() -> None:
-    if connection.vendor != "postgresql":
-        pytest.skip("steps are spread on PostgreSQL")
 
 
 class Fan(BaseModel):
