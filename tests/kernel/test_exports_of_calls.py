@@ -129,3 +129,31 @@ def test_graph_without_calls_is_its_own_authored_view() -> None:
     graph = GraphBuilder("tests.plain", state=Count).add_node("only", skip)
     compiled = graph.add_edge(START, "only").compile()
     assert compiled.authored().to_json() == compiled.to_json()
+
+
+def test_authored_view_of_a_call_of_a_call_has_each_route_once() -> None:
+    """By its author's label; the ids generated on both levels are left out."""
+    body = GraphBuilder("tests.body", state=Count).add_node("work", skip)
+    body.add_edge(START, "work")
+    body.add_conditional_edges("work", choose, {"retry": "again", "accept": "done"})
+    middle = GraphBuilder("tests.middle", state=Count).add_edge(START, "inner")
+    middle.add_subgraph_call(
+        "inner",
+        body.add_port("again").add_port("done"),
+        repeat="again",
+        maximum_iterations=2,
+        returns={"again": "again", "done": "done"},
+    )
+    outer = GraphBuilder("tests.outer", state=Count).add_edge(START, "review")
+    outer.add_node("exhausted", skip).add_node("finish", skip)
+    outer.add_subgraph_call(
+        "review",
+        middle.add_port("again").add_port("done"),
+        repeat="again",
+        maximum_iterations=2,
+        returns={"again": "exhausted", "done": "finish"},
+    )
+    authored = outer.compile().authored()
+    (choice,) = authored.topology().conditional_edges
+    assert choice.routes == {"accept": ("finish",), "retry": ("exhausted",)}
+    assert "skr-" not in authored.to_json() + authored.to_mermaid() + authored.to_dot()

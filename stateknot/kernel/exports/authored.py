@@ -99,15 +99,25 @@ def _routes(
     for node, labels in routes.items():
         source = sources.get(node)
         box = node if source is None else source.call_site
-        generated = set() if source is None else set(source.routes.values())
-        for label, targets in labels.items():
-            leading = _leaves(node, targets, sources)
-            if leading and label not in generated:
+        for label in _authors(labels, source):
+            leading = _leaves(node, labels[label], sources)
+            if leading:
                 found.setdefault(box, {}).setdefault(label, set()).update(leading)
     return {
         node: {label: tuple(sorted(held)) for label, held in labels.items()}
         for node, labels in found.items()
     }
+
+
+def _authors(labels: Mapping[str, Targets], source: NodeSource | None) -> Iterable[str]:
+    """The labels that an author gave; each route has generated ones as well.
+
+    In a call of a call the local label of the outer one is itself generated.
+    """
+    if source is None:
+        return labels
+    local = [label for label in labels if label not in source.routes.values()]
+    return [label for label in local if label not in source.routes] or local
 
 
 def _calls(sources: Mapping[str, NodeSource]) -> list[CallShape]:
