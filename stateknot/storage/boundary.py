@@ -39,7 +39,7 @@ from stateknot.storage.boundary_sql import (
 )
 from stateknot.storage.cancelling import close_family
 from stateknot.storage.deltas import Places, chain_digest, encode_row, places_of
-from stateknot.storage.frozen import bound_lock, engine_transaction
+from stateknot.storage.holding import engine_transaction, held_run
 from stateknot.storage.journal import JournalHead, journal_columns, load_journal_head
 from stateknot.storage.resting import resting_changes
 from stateknot.storage.rows import attempt_columns, join_namespace, wait_row
@@ -217,7 +217,7 @@ def _commit_here(
     written = _drafted(fence, boundary, tip) if tip is not None else None
     if written is not None and _write(fence, boundary, written.rows, using, alone=True):
         return written.tip, False
-    run = _held_run(fence, using)
+    run = held_run(fence, using)
     is_cancelled = run.cancel_requested_at is not None
     if is_cancelled:
         boundary = _as_cancelled(boundary, run, using)
@@ -316,19 +316,6 @@ def _rest(rows: BoundaryRows, boundary: Boundary, using: str, *, alone: bool) ->
     if alone and boundary.status.is_terminal:
         held = held.filter(is_awaited=False)
     return bool(held.update(**changes))
-
-
-def _held_run(fence: Fence, using: str) -> Run:
-    bound_lock(using)
-    run: Run | None = (
-        Run.objects.using(using)
-        .select_for_update()
-        .filter(id=fence.run_id, epoch=fence.epoch, holder=fence.holder)
-        .first()
-    )
-    if run is None:
-        raise LeaseError(fence.run_id, fence.epoch)
-    return run
 
 
 def _close_and_ask(fence: Fence, boundary: Boundary, using: str) -> None:

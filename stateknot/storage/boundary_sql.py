@@ -20,6 +20,7 @@ from django.db import connections
 from stateknot.conf import get_settings
 from stateknot.models import Checkpoint, JournalEvent, NodeAttempt, Run
 from stateknot.storage.adapting import adapt
+from stateknot.storage.listening import is_heard
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -136,8 +137,8 @@ def _cursor(connection: BaseDatabaseWrapper) -> Iterator[Any]:
 
     Django's costs as much there as what it executes. Call it inside a transaction.
     """
-    is_heard = connection.queries_logged or bool(connection.execute_wrappers)
-    if connection.vendor != "sqlite" or is_heard or connection.needs_rollback:
+    is_past = connection.vendor == "sqlite" and not is_heard(connection)
+    if not is_past or connection.needs_rollback:
         with connection.cursor() as cursor:
             yield cursor
         return

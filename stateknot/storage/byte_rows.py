@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING, Any
 
 from django.db import connections
 
+from stateknot.storage.listening import is_heard
+
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
@@ -23,8 +25,8 @@ def fetch_bytes(rows: QuerySet[Any, Any]) -> Iterable[tuple[Any, ...]]:
     Where somebody listens to what cursors execute, it is Django's that asks.
     """
     connection = connections[rows.db]
-    is_heard = connection.queries_logged or bool(connection.execute_wrappers)
-    if connection.vendor != "postgresql" or is_heard or connection.needs_rollback:
+    is_past = connection.vendor == "postgresql" and not is_heard(connection)
+    if not is_past or connection.needs_rollback:
         return rows
     import psycopg
 

@@ -18,6 +18,8 @@ from weakref import WeakKeyDictionary
 import psycopg
 from psycopg import pq
 
+from stateknot.storage.listening import is_heard
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
@@ -94,7 +96,7 @@ def can_prepare(connection: BaseDatabaseWrapper) -> bool:
     Not where somebody listens to what cursors execute; and at the head of a
     transaction it is psycopg's cursor that sends the BEGIN.
     """
-    if connection.queries_logged or connection.execute_wrappers:
+    if is_heard(connection):
         return False
     connection.ensure_connection()
     driver: psycopg.Connection[Any] = connection.connection

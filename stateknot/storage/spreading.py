@@ -32,6 +32,7 @@ from stateknot.kernel.records import Activation, ActivationClaim, Event, Fence
 from stateknot.kernel.vocabulary import RunStatus
 from stateknot.models import ActivationLease, NodeAttempt, Run
 from stateknot.models.activations import SPREAD
+from stateknot.storage.holding import held_run
 from stateknot.storage.journal import append_journal
 from stateknot.storage.losses import note_activation_loss
 from stateknot.storage.rows import as_uuid, attempt_record
@@ -84,7 +85,7 @@ def spread(
 
     The others wait until one of these ends. Raises LeaseError.
     """
-    run = _held(fence, fence.holder, using)
+    run = held_run(fence, using)
     leases = ActivationLease.objects.using(using)
     leases.filter(run=run).delete()
     rows = [
@@ -109,16 +110,6 @@ def spread(
         event_count=run.event_count,
     )
     return [str(row.id) for row in rows[:at_once]]
-
-
-def _held(fence: Fence, holder: str, using: str) -> Run:
-    rows = Run.objects.using(using).select_for_update()
-    run: Run | None = rows.filter(
-        id=fence.run_id, epoch=fence.epoch, holder=holder
-    ).first()
-    if run is None:
-        raise LeaseError(fence.run_id, fence.epoch)
-    return run
 
 
 def claim_activation(lease_id: str, holder: str, using: str) -> Taken | None:
@@ -241,7 +232,7 @@ def free_activation(fence: Fence, own: ActivationClaim, using: str) -> None:
 def end_activation(fence: Fence, outcome: dict[str, JsonValue], using: str) -> Ended:
     """Store what became of an activation. The caller has just recorded its attempt
     under the same fence, so the run's row and the lease are locked."""
-    run = _held(fence, SPREAD, using)
+    run = held_run(fence, using, holder=SPREAD)
     own = fence.activation
     leases = ActivationLease.objects.using(using)
     lease = leases.filter(**_proof(fence, own)).first() if own is not None else None

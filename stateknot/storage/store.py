@@ -31,7 +31,7 @@ from stateknot.storage.boundary import (
     forget_leases,
 )
 from stateknot.storage.cancelling import end_cancelled
-from stateknot.storage.frozen import bound_lock, engine_transaction
+from stateknot.storage.holding import bound_lock, engine_transaction, held_run
 from stateknot.storage.journal import append_journal
 from stateknot.storage.losses import close_attempt, note_loss
 from stateknot.storage.queueing import begin_next
@@ -189,10 +189,7 @@ class DjangoCheckpointer(StoreActs):
         )
 
     def _held(self, fence: Fence) -> Run:
-        bound_lock(self.using)
-        run: Run | None = self._rows_of(fence).select_for_update().first()
-        if run is None:
-            raise LeaseError(fence.run_id, fence.epoch)
+        run = held_run(fence, self.using)
         if fence.activation is not None:
             require_activation(fence, fence.activation, self.using)
         return run
