@@ -40,6 +40,25 @@ def wait_until(condition: Callable[[], object], what: str) -> None:
         time.sleep(0.05)
 
 
+def start_worker(
+    settings: str,
+    env: dict[str, str],
+    log: Path,
+    *options: str,
+    workers: int = 2,
+    sweep_every: float = 0.5,
+) -> ManageProcess:
+    """A worker of the project with these settings; for a test, it sweeps often."""
+    return ManageProcess(
+        "stateknot_worker",
+        f"--workers={workers}",
+        f"--sweep-every={sweep_every}",
+        *options,
+        env={**env, "DJANGO_SETTINGS_MODULE": settings},
+        log=log,
+    )
+
+
 class ManageProcess:
     """One `manage.py` command; a context manager that leaves no process behind."""
 

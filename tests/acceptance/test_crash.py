@@ -20,7 +20,11 @@ from stateknot.selectors import get_run, get_state_history, get_timeline
 from stateknot.services import start_run
 from tests.acceptance.crash_site.held_nodes import FAN, LINE, build_fan, build_line
 from tests.acceptance.matrix_site.evidence import check_history
-from tests.acceptance.processes import ManageProcess, wait_until
+from tests.acceptance.processes import (
+    ManageProcess,
+    start_worker,
+    wait_until,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -39,13 +43,8 @@ def new_worker(
     """Give what starts a worker of the crash site, by name."""
 
     def start(name: str) -> ManageProcess:
-        return ManageProcess(
-            "stateknot_worker",
-            "--workers=2",
-            "--sweep-every=0.5",
-            env={**second_process_env, "DJANGO_SETTINGS_MODULE": SETTINGS},
-            log=tmp_path / f"{name}.log",
-        )
+        log = tmp_path / f"{name}.log"
+        return start_worker(SETTINGS, second_process_env, log)
 
     return start
 

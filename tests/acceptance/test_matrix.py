@@ -35,7 +35,12 @@ from tests.acceptance.matrix_site.walk import (
     find_holder,
     read_effects,
 )
-from tests.acceptance.processes import ROOT, ManageProcess, wait_until
+from tests.acceptance.processes import (
+    ROOT,
+    ManageProcess,
+    start_worker,
+    wait_until,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -60,11 +65,9 @@ def new_worker(
 
         def start(settings: str = SETTINGS, **env: str) -> ManageProcess:
             number = len(list(tmp_path.glob("worker-*.log")))
-            worker = ManageProcess(
-                *("stateknot_worker", "--workers=2", "--sweep-every=0.3"),
-                env={**second_process_env, "DJANGO_SETTINGS_MODULE": settings, **env},
-                log=tmp_path / f"worker-{number}.log",
-            )
+            log = tmp_path / f"worker-{number}.log"
+            given = {**second_process_env, **env}
+            worker = start_worker(settings, given, log, sweep_every=0.3)
             return stack.enter_context(worker)
 
         yield start

@@ -15,7 +15,11 @@ from stateknot.selectors import get_run
 from stateknot.services import start_run
 from tests.acceptance.crash_site.held_nodes import LINE, build_line
 from tests.acceptance.matrix_site.evidence import check_history
-from tests.acceptance.processes import ManageProcess, wait_until
+from tests.acceptance.processes import (
+    ManageProcess,
+    start_worker,
+    wait_until,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -51,15 +55,8 @@ def new_worker(
     """Give what starts a worker of the site, by name."""
 
     def start(name: str) -> ManageProcess:
-        return ManageProcess(
-            *("stateknot_worker", "--workers=2", "--sweep-every=0.5"),
-            env={
-                **second_process_env,
-                "DJANGO_SETTINGS_MODULE": SETTINGS,
-                "STATEKNOT_TEST_REDIS": server.socket,
-            },
-            log=tmp_path / f"{name}.log",
-        )
+        env = {**second_process_env, "STATEKNOT_TEST_REDIS": server.socket}
+        return start_worker(SETTINGS, env, tmp_path / f"{name}.log")
 
     return start
 

@@ -17,7 +17,11 @@ from stateknot import registry
 from stateknot.models import NodeAttempt, Run
 from stateknot.selectors import get_run, get_state
 from stateknot.services import start_run
-from tests.acceptance.processes import ManageProcess, wait_until
+from tests.acceptance.processes import (
+    ManageProcess,
+    start_worker,
+    wait_until,
+)
 from tests.acceptance.spread_site.parts import GRAPH, build, places, processes
 
 if TYPE_CHECKING:
@@ -40,13 +44,8 @@ def new_worker(
     """Give what starts a worker; two have more processes than needed."""
 
     def start(name: str) -> ManageProcess:
-        return ManageProcess(
-            "stateknot_worker",
-            "--workers=3",
-            "--sweep-every=0.5",
-            env={**second_process_env, "DJANGO_SETTINGS_MODULE": SETTINGS},
-            log=tmp_path / f"{name}.log",
-        )
+        log = tmp_path / f"{name}.log"
+        return start_worker(SETTINGS, second_process_env, log, workers=3)
 
     return start
 

@@ -15,7 +15,11 @@ from stateknot.models import Run
 from stateknot.services import start_run
 from tests.acceptance.crash_site.held_nodes import LINE, build_line
 from tests.acceptance.matrix_site.evidence import check_history
-from tests.acceptance.processes import ManageProcess, wait_until
+from tests.acceptance.processes import (
+    ManageProcess,
+    start_worker,
+    wait_until,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -37,11 +41,8 @@ def new_worker(
     """Give what starts a worker with one process, by name."""
 
     def start(name: str) -> ManageProcess:
-        return ManageProcess(
-            *("stateknot_worker", "--workers=1", "--sweep-every=0.5", "--grace=25"),
-            env={**second_process_env, "DJANGO_SETTINGS_MODULE": SETTINGS},
-            log=tmp_path / f"{name}.log",
-        )
+        log = tmp_path / f"{name}.log"
+        return start_worker(SETTINGS, second_process_env, log, "--grace=25", workers=1)
 
     return start
 

@@ -16,7 +16,10 @@ from stateknot.selectors import get_run
 from stateknot.services import start_run
 from tests.acceptance.crash_site.held_nodes import LINE, build_line
 from tests.acceptance.matrix_site.evidence import check_history
-from tests.acceptance.processes import ManageProcess, wait_until
+from tests.acceptance.processes import (
+    start_worker,
+    wait_until,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -42,14 +45,6 @@ def start(
     return lambda: start_run(LINE, {"folder": str(tmp_path)})
 
 
-def new_worker(env: dict[str, str], folder: Path, site: str) -> ManageProcess:
-    return ManageProcess(
-        *("stateknot_worker", "--workers=3", "--sweep-every=0.5"),
-        env={**env, "DJANGO_SETTINGS_MODULE": site},
-        log=folder / "worker.log",
-    )
-
-
 def calls(folder: Path, name: str) -> int:
     return len((folder / name).read_text().split())
 
@@ -62,7 +57,9 @@ def test_wq_13_engine_in_a_database_of_its_own(
     It is one that fails whatever asks it.
     """
     run = start()
-    with new_worker(second_process_env, tmp_path, FLOWS) as worker:
+    with start_worker(
+        FLOWS, second_process_env, tmp_path / "worker.log", workers=3
+    ) as worker:
         wait_until(lambda: get_run(run.id).is_terminal, "the end of the run")
         Run.objects.filter(id=start().id).update(woken_at=None)
         wait_until(
@@ -88,7 +85,9 @@ def test_wq_11_three_workers_and_a_writing_web_process(
         connection.close()
 
     writer = threading.Thread(target=write)
-    with new_worker(second_process_env, tmp_path, CRASH) as worker:
+    with start_worker(
+        CRASH, second_process_env, tmp_path / "worker.log", workers=3
+    ) as worker:
         writer.start()
         try:
             wait_until(
