@@ -8,7 +8,7 @@ from django.conf import settings
 from django.core.checks import CheckMessage, Error, Warning, register
 from django.core.exceptions import ImproperlyConfigured
 
-from stateknot.conf import get_settings, load_usage_provider
+from stateknot.conf import get_settings, load_object_access, load_usage_provider
 from stateknot.registry import list_graphs
 from stateknot.storage.slots import can_spread
 
@@ -57,6 +57,32 @@ def check_usage_provider(**_: Any) -> list[CheckMessage]:
             f"STATEKNOT['usage_provider'] is {path!r}: {told}.",
             hint="Give the dotted path of a function that takes a run's id.",
             id="stateknot.E004",
+        )
+    ]
+
+
+@register("stateknot")
+def check_object_access(**_: Any) -> list[CheckMessage]:
+    """Object rules must be importable and whole: without them nobody may see a row."""
+    try:
+        rules = load_object_access()
+    except ImproperlyConfigured:
+        return []
+    except ImportError as error:
+        told = str(error)
+    else:
+        names = ("visible", "allows")
+        missing = [name for name in names if not callable(getattr(rules, name, None))]
+        if rules is None or not missing:
+            return []
+        told = f"it has no method {', '.join(missing)}"
+    path = get_settings().object_access
+    return [
+        Error(
+            f"STATEKNOT['object_access'] is {path!r}: {told}.",
+            hint="Give the dotted path of a class like "
+            "stateknot.selectors.access.ObjectAccess.",
+            id="stateknot.E005",
         )
     ]
 

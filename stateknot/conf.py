@@ -55,6 +55,10 @@ class EngineSettings(pydantic.BaseModel):
     """Dotted path of a function that says what a run used: it gets the run's id and
     gives amounts by name, or None while it cannot tell. Without one the usage that
     nodes reported is added up."""
+    object_access: str | None = None
+    """Dotted path of the rules that say who may see which thread and do what to it: a
+    class or an object with the methods of `stateknot.selectors.access.ObjectAccess`.
+    Without one the permissions of Django's models decide alone."""
     issuer: str = "https://stateknot.local"
     """The https URI that this project's graph identities belong to."""
     subject: str = "default"
@@ -83,7 +87,16 @@ def load_usage_provider() -> Callable[[str], Mapping[str, float] | None] | None:
     return None if path is None else import_string(path)
 
 
+@lru_cache(maxsize=1)
+def load_object_access() -> Any:
+    """The project's object rules, or None. Raises ImportError for a path of nothing."""
+    path = get_settings().object_access
+    found = None if path is None else import_string(path)
+    return found() if isinstance(found, type) else found
+
+
 @receiver(setting_changed)
 def _reset(*, setting: str, **_: Any) -> None:
     if setting == "STATEKNOT":
         get_settings.cache_clear()
+        load_object_access.cache_clear()

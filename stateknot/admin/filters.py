@@ -10,6 +10,7 @@ from django.utils.translation import gettext_lazy as _
 from stateknot.conf import get_settings
 from stateknot.kernel.vocabulary import RunStatus
 from stateknot.models import GraphRevision, Run
+from stateknot.selectors.access import limit
 from stateknot.selectors.attention import Age, Need, match_age, match_need
 
 if TYPE_CHECKING:
@@ -45,13 +46,14 @@ class ColumnFilter(admin.SimpleListFilter):
 
     def lookups(self, request: HttpRequest, model_admin: Any) -> list[tuple[str, str]]:
         """The choices and, so that a link keeps working, the one that is chosen."""
-        found = list(self.find_choices(get_settings().database)[:MOST_CHOICES])
+        using = get_settings().database
+        found = list(self.find_choices(using, request.user)[:MOST_CHOICES])
         chosen = request.GET.get(self.parameter_name or "")
         values = sorted({*filter(None, found), *([chosen] if chosen else [])})
         return [(value, value) for value in values]
 
-    def find_choices(self, using: str) -> QuerySet[Any, str]:
-        """The values that occur."""
+    def find_choices(self, using: str, user: Any) -> QuerySet[Any, str]:
+        """The values that occur in rows that `user` may see."""
         raise NotImplementedError
 
 
@@ -61,7 +63,7 @@ class GraphFilter(ColumnFilter):
     title = _("graph")
     parameter_name = column = "graph_id"
 
-    def find_choices(self, using: str) -> QuerySet[Any, str]:
+    def find_choices(self, using: str, user: Any) -> QuerySet[Any, str]:
         """See the class."""
         rows = GraphRevision.objects.using(using).order_by("graph_id")
         return rows.values_list("graph_id", flat=True).distinct()
@@ -76,8 +78,9 @@ class QuestionGraphFilter(GraphFilter):
 class _FailureFilter(ColumnFilter):
     """By what failed runs failed of."""
 
-    def find_choices(self, using: str) -> QuerySet[Any, str]:
-        failed = Run.objects.using(using).filter(status=RunStatus.FAILED.value)
+    def find_choices(self, using: str, user: Any) -> QuerySet[Any, str]:
+        rows = limit(Run.objects.using(using), user)
+        failed = rows.filter(status=RunStatus.FAILED.value)
         found: QuerySet[Any, str] = (
             failed.order_by(self.column).values_list(self.column, flat=True).distinct()
         )
@@ -104,9 +107,10 @@ class ActorFilter(ColumnFilter):
     title = _("started by")
     parameter_name = column = "actor"
 
-    def find_choices(self, using: str) -> QuerySet[Any, str]:
+    def find_choices(self, using: str, user: Any) -> QuerySet[Any, str]:
         """See the class."""
-        newest = Run.objects.using(using).order_by("-id").values("id")[:NEWEST]
+        seen = limit(Run.objects.using(using), user)
+        newest = seen.order_by("-id").values("id")[:NEWEST]
         rows = Run.objects.using(using).filter(id__in=newest).exclude(actor="")
         return rows.order_by("actor").values_list("actor", flat=True).distinct()
 

@@ -16,7 +16,7 @@ from django.views import View
 
 from stateknot.admin.run_page import MOVING, tag_of
 from stateknot.errors import NotFoundError
-from stateknot.selectors import get_run
+from stateknot.selectors.access import get_visible_run
 
 if TYPE_CHECKING:
     from stateknot.admin.read_only import ReadOnlyAdmin
@@ -32,7 +32,7 @@ class LiveView(View):
         if not self.model_admin.has_view_permission(request):
             raise PermissionDenied
         try:
-            run = get_run(kwargs["run_id"])
+            run = get_visible_run(request.user, kwargs["run_id"])
         except NotFoundError as error:
             raise Http404(str(error)) from error
         tag = tag_of(run)

@@ -64,17 +64,17 @@ def gather_overview(request: HttpRequest) -> dict[str, Any]:
     """The template's context: only what the user may see. At most seven queries."""
     context: dict[str, Any] = {}
     if request.user.has_perm("stateknot.view_run"):
-        context |= _runs()
+        context |= _runs(request.user)
     if request.user.has_perm("stateknot.view_wait"):
-        context["questions"] = _questions()
+        context["questions"] = _questions(request.user)
     return context
 
 
-def _runs() -> dict[str, Any]:
-    day = count_day()
-    driven, holders = count_driven()
+def _runs(user: Any) -> dict[str, Any]:
+    day = count_day(user)
+    driven, holders = count_driven(user)
     return {
-        "needs": [_need(need) for need in Need],
+        "needs": [_need(need, user) for need in Need],
         "causes": [
             Figure(
                 count=cause.count,
@@ -90,7 +90,7 @@ def _runs() -> dict[str, Any]:
                 ),
                 since=render_age(cause.since),
             )
-            for cause in list_causes()
+            for cause in list_causes(user)
         ],
         "driven": driven,
         "holders": holders,
@@ -101,8 +101,8 @@ def _runs() -> dict[str, Any]:
     }
 
 
-def _need(need: Need) -> Figure:
-    found = count_need(need)
+def _need(need: Need, user: Any) -> Figure:
+    found = count_need(need, user)
     words = {
         Need.FAILED: _("failed, to be repaired or given up"),
         Need.STALLED: _("due for over %(n)d minutes, driven by nobody")
@@ -118,8 +118,8 @@ def _need(need: Need) -> Figure:
     )
 
 
-def _questions() -> list[Figure]:
-    counts = count_questions()
+def _questions(user: Any) -> list[Figure]:
+    counts = count_questions(user)
     words = {
         None: _("open questions"),
         Age.OVER_HOUR: _("older than an hour"),

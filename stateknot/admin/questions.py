@@ -40,6 +40,7 @@ _OPEN_FIRST = Case(
 class QuestionAdmin(ReadOnlyAdmin):
     """Questions to people; their payloads only as an excerpt."""
 
+    thread_path = "thread"
     list_display = (
         *("node", "excerpt", "state", "thread_key"),
         *("asked_at", "answered_by"),

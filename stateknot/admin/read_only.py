@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from django.contrib import admin
 
 from stateknot.conf import get_settings
+from stateknot.selectors.access import limit
 
 if TYPE_CHECKING:
     from django.db.models import QuerySet
@@ -25,10 +26,12 @@ class ReadOnlyAdmin(ModelAdmin):
     """Lists rows of the engine's database and refuses every stock write.
 
     `listed` are the columns that a list reads; all others, above all the binary ones,
-    stay in the database.
+    stay in the database. `thread_path` leads to the thread with which a row is seen;
+    rows without one are everybody's.
     """
 
     listed: tuple[str, ...] = ()
+    thread_path = ""
     actions = None
     list_per_page = 50
     show_full_result_count = False
@@ -39,6 +42,8 @@ class ReadOnlyAdmin(ModelAdmin):
     def get_queryset(self, request: HttpRequest) -> QuerySet[Any]:
         """See the class."""
         rows = super().get_queryset(request).using(get_settings().database)
+        if self.thread_path:
+            rows = limit(rows, request.user, self.thread_path)
         return rows.only(*self.listed) if self.listed else rows
 
     def has_add_permission(self, request: HttpRequest) -> bool:

@@ -28,7 +28,7 @@ from stateknot.admin.tokens import read_shown
 from stateknot.admin.verbs import Verb, find_obstacle, is_permitted
 from stateknot.errors import NotFoundError, ResumeError, RunError, StateKnotError
 from stateknot.kernel.vocabulary import RunStatus
-from stateknot.selectors import get_run
+from stateknot.selectors.access import get_visible_run
 from stateknot.selectors.run_page import find_standpoint
 from stateknot.services import cancel_run, resume_run, retry_run
 
@@ -48,9 +48,12 @@ def require_run_for(request: HttpRequest, verb: Verb, run_id: Any) -> Run:
     if not is_permitted(request, verb):
         raise PermissionDenied
     try:
-        return get_run(run_id)
+        run = get_visible_run(request.user, run_id)
     except NotFoundError as error:
         raise Http404(str(error)) from error
+    if not is_permitted(request, verb, run):
+        raise PermissionDenied
+    return run
 
 
 class RunVerbView(View):

@@ -35,7 +35,7 @@ from stateknot.admin.run_verbs import AnswerView, CancelView, ResumeView, RetryV
 from stateknot.admin.searching import match_terms
 from stateknot.errors import NotFoundError
 from stateknot.models import Run
-from stateknot.selectors import get_run
+from stateknot.selectors.access import get_visible_run
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -54,6 +54,7 @@ PAGE = "admin/stateknot/run/page.html"
 class RunAdmin(ReadOnlyAdmin):
     """Runs, newest first; a run's page is where it is understood and repaired."""
 
+    thread_path = "thread"
     list_display = (
         *("short_id", "state", "thread_key", "failure"),
         *("admitted", "actor"),
@@ -152,7 +153,7 @@ class RunAdmin(ReadOnlyAdmin):
         if request.method not in ("GET", "HEAD"):
             return HttpResponseNotAllowed(["GET", "HEAD"])
         try:
-            run = get_run(object_id)
+            run = get_visible_run(request.user, object_id)
         except NotFoundError as error:
             raise Http404(str(error)) from error
         return self.render_run_page(request, run)

@@ -30,6 +30,7 @@ _LARGE = ("error", "metadata", "output", "request_digest")
 class ThreadAdmin(ReadOnlyAdmin):
     """Threads with the status of the run that stands on each."""
 
+    thread_path = "pk"
     list_display = ("key", "graph_id", "state", "created_at")
     list_filter = (GraphFilter, AgeFilter)
     list_select_related = ("current_run",)

@@ -1,7 +1,7 @@
 """Which acts are open: by permission, and by where the run stands.
 
 The page asks here for its buttons, the views ask again before they act, so that a
-button that is absent is also refused. Rules about single objects will come in here.
+button that is absent is also refused.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from django.utils.translation import gettext as _
 
 from stateknot.kernel.vocabulary import RunStatus
 from stateknot.registry import list_graphs
+from stateknot.selectors.access import may
 from stateknot.selectors.run_page import find_run_graph
 
 if TYPE_CHECKING:
@@ -34,10 +35,12 @@ class Verb(StrEnum):
     CANCEL = "cancel_run"
 
 
-def is_permitted(request: HttpRequest, verb: Verb) -> bool:
-    """Whether the user may see runs and has the permission of `verb`."""
+def is_permitted(request: HttpRequest, verb: Verb, run: Run | None = None) -> bool:
+    """Whether the user may see runs and has the permission of `verb`, on this one."""
     user = request.user
-    return user.has_perms(["stateknot.view_run", f"stateknot.{verb}"])
+    if not user.has_perms(["stateknot.view_run", f"stateknot.{verb}"]):
+        return False
+    return run is None or may(user, verb, run.thread)
 
 
 def list_offered(request: HttpRequest, run: Run, at: Standpoint | None) -> set[str]:
@@ -45,7 +48,7 @@ def list_offered(request: HttpRequest, run: Run, at: Standpoint | None) -> set[s
     return {
         verb.name.lower()
         for verb in Verb
-        if is_permitted(request, verb) and not find_obstacle(verb, run, at)
+        if is_permitted(request, verb, run) and not find_obstacle(verb, run, at)
     }
 
 

@@ -16,12 +16,15 @@ from rest_framework.views import APIView
 from stateknot.api.parsers import BoundedJSONParser
 from stateknot.api.problems import handle_problem
 from stateknot.api.schema_rules import ProblemSchema
+from stateknot.selectors.access import may
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from rest_framework.request import Request
     from rest_framework.response import Response
+
+    from stateknot.models import Thread
 
 VIEW = "stateknot.view_run"
 
@@ -31,6 +34,13 @@ def require_permissions(request: Request, *names: str) -> None:
     for name in names:
         if not request.user.has_perm(name):
             raise PermissionDenied(f"this needs the permission {name}")
+
+
+def require_allowed(request: Request, thread: Thread, *verbs: str) -> None:
+    """Refuse a user whom the object rules do not let do `verbs` to a thread seen."""
+    for verb in verbs:
+        if not may(request.user, verb, thread):
+            raise PermissionDenied(f"{verb} is not allowed to you on this thread")
 
 
 class MayCall(IsAuthenticated):

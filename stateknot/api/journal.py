@@ -13,7 +13,7 @@ from stateknot.api.endpoint import Endpoint
 from stateknot.api.paging import next_address
 from stateknot.api.parameters import query_parameters
 from stateknot.api.projection import show_entry
-from stateknot.selectors import get_run
+from stateknot.selectors.access import get_visible_run
 from stateknot.storage.rows import journal_record
 
 if TYPE_CHECKING:
@@ -33,7 +33,7 @@ class RunJournal(Endpoint):
     def get(self, request: Request, run_id: str) -> Response:
         """List journal rows, oldest first; poll with `after` the last number seen."""
         query = parse(JournalQuery, request.query_params.dict())
-        run = get_run(run_id)
+        run = get_visible_run(request.user, run_id)
         rows = run.journal.filter(number__gt=query.after).order_by("number")
         found = [show_entry(journal_record(row)) for row in rows[: query.limit + 1]]
         shown = found[: query.limit]

@@ -11,15 +11,18 @@ from rest_framework.reverse import reverse
 
 from stateknot.api import shapes
 from stateknot.api.bodies import CancelBody, MoveBody, RunQuery, StartBody, parse
-from stateknot.api.endpoint import VIEW, Endpoint, require_permissions
+from stateknot.api.endpoint import VIEW, Endpoint, require_allowed, require_permissions
 from stateknot.api.paging import RunCursor
 from stateknot.api.parameters import query_parameters
 from stateknot.api.projection import refuse_masks, show_plan, show_run
+from stateknot.errors import ThreadBusyError
 from stateknot.kernel.commands import GraphInput
 from stateknot.kernel.profile import check_profile
 from stateknot.kernel.vocabulary import START, UNSET
+from stateknot.models import Run, Thread
 from stateknot.registry import get_graph
 from stateknot.selectors import get_run, list_runs
+from stateknot.selectors.access import find_thread, get_visible_run, limit
 from stateknot.services import cancel_run, move_run, plan_move, start_run
 
 if TYPE_CHECKING:
@@ -53,6 +56,7 @@ class RunList(Endpoint):
             thread_id=query.thread_id,
             failed_node=query.failed_node,
         ).select_related("revision")
+        rows = limit(rows, request.user)
         pages = RunCursor(query.limit)
         found = pages.paginate_queryset(rows, request, view=self)
         page = shapes.RunPage(
@@ -82,17 +86,13 @@ class RunList(Endpoint):
             require_permissions(request, "stateknot.cancel_run")
         graph = get_graph(body.graph, version=body.version)
         refuse_masks(body.state, graph.blueprint.fold.codec)
-        run = start_run(
-            body.graph,
-            body.state,
-            thread_id=body.thread_id,
-            version=body.version,
-            inputs=_graph_inputs(body),
-            metadata=body.metadata,
-            idempotency_key=_idempotency_key(request),
-            on_busy=body.on_busy,
-            actor=request.user,
-        )
+        _require_startable(request, body)
+        try:
+            run = _start(request, body)
+        except ThreadBusyError:
+            # Somebody may have taken the thread since; who, is not for everybody.
+            _require_startable(request, body)
+            raise
         address = reverse("stateknot-api:run", args=[str(run.id)], request=request)
         shown = show_run(run).model_dump(mode="json")
         return Response(shown, status=201, headers={"Location": address})
@@ -106,7 +106,8 @@ class RunDetail(Endpoint):
     @extend_schema(operation_id="get_run", responses=shapes.Run)
     def get(self, request: Request, run_id: str) -> Response:
         """Read a run, its error with the traceback."""
-        run = show_run(get_run(run_id), with_traceback=True)
+        found = get_visible_run(request.user, run_id)
+        run = show_run(found, with_traceback=True)
         return Response(run.model_dump(mode="json"))
 
 
@@ -127,7 +128,8 @@ class RunCancel(Endpoint):
         While its status is not `cancelled`, its worker was asked and has not ended yet.
         """
         body = parse(CancelBody, request.data or {})
-        get_run(run_id)
+        found = get_visible_run(request.user, run_id)
+        require_allowed(request, found.thread, "cancel_run")
         cancel_run(run_id, reason=body.reason, actor=request.user)
         shown = show_run(get_run(run_id)).model_dump(mode="json")
         return Response(shown, status=202)
@@ -148,16 +150,44 @@ class RunMove(Endpoint):
         Nothing is written by a dry run, nor where the plan has problems.
         """
         body = parse(MoveBody, request.data)
+        run = get_visible_run(request.user, run_id)
+        require_allowed(request, run.thread, "move_run")
         plan = plan_move(run_id, body.digest, aliases=body.aliases)
-        if body.dry_run:
-            run = get_run(run_id)
-        else:
+        if not body.dry_run:
             run = move_run(
                 run_id, plan.to_digest, aliases=body.aliases, actor=request.user
             )
         is_moved = not body.dry_run and plan.from_digest != plan.to_digest
         told = shapes.Moved(is_moved=is_moved, plan=show_plan(plan), run=show_run(run))
         return Response(told.model_dump(mode="json"))
+
+
+def _require_startable(request: Request, body: StartBody) -> None:
+    """Refuse a start that the object rules forbid.
+
+    Raises NotFoundError for a thread that the user may not see, PermissionDenied.
+    """
+    found = None
+    if body.thread_id is not None:
+        found = find_thread(request.user, body.thread_id)
+    thread = found or Thread(key=body.thread_id or "", graph_id=body.graph)
+    require_allowed(request, thread, "start_run")
+    if body.on_busy == "supersede":
+        require_allowed(request, thread, "cancel_run")
+
+
+def _start(request: Request, body: StartBody) -> Run:
+    return start_run(
+        body.graph,
+        body.state,
+        thread_id=body.thread_id,
+        version=body.version,
+        inputs=_graph_inputs(body),
+        metadata=body.metadata,
+        idempotency_key=_idempotency_key(request),
+        on_busy=body.on_busy,
+        actor=request.user,
+    )
 
 
 def _idempotency_key(request: Request) -> str | None:

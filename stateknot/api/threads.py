@@ -14,10 +14,7 @@ from stateknot.api.endpoint import Endpoint
 from stateknot.api.paging import next_address
 from stateknot.api.parameters import query_parameters
 from stateknot.api.projection import load_checkpoint, load_history, show_thread
-from stateknot.conf import get_settings
-from stateknot.errors import NotFoundError
-from stateknot.models import Run
-from stateknot.storage.rows import as_key
+from stateknot.selectors.access import get_current_run
 
 if TYPE_CHECKING:
     from rest_framework.request import Request
@@ -29,16 +26,6 @@ ETAG = OpenApiParameter(
     response=True,
     description="The newest checkpoint's id, quoted; give it as If-Match of an edit.",
 )
-
-
-def find_thread_run(thread_id: str) -> Run:
-    """The current run of a thread. Raises NotFoundError."""
-    rows = Run.objects.using(get_settings().database)
-    with_rows = rows.select_related("thread", "revision")
-    run: Run | None = with_rows.filter(current_of__key=as_key(thread_id)).first()
-    if run is None:
-        raise NotFoundError(f"no thread {thread_id!r}")
-    return run
 
 
 def etag_of(checkpoint_id: str) -> dict[str, str]:
@@ -57,7 +44,7 @@ class ThreadDetail(Endpoint):
     def get(self, request: Request, thread_id: str) -> Response:
         """Read the newest state, what is due next, the open questions and the run."""
         parse(Query, request.query_params.dict())
-        run = find_thread_run(thread_id)
+        run = get_current_run(request.user, thread_id)
         thread = show_thread(run, load_checkpoint(thread_id))
         headers = etag_of(thread.checkpoint_id)
         return Response(thread.model_dump(mode="json"), headers=headers)
@@ -76,7 +63,7 @@ class CheckpointList(Endpoint):
     def get(self, request: Request, thread_id: str) -> Response:
         """List the newest checkpoint and its ancestors, newest first."""
         query = parse(HistoryQuery, request.query_params.dict())
-        find_thread_run(thread_id)
+        get_current_run(request.user, thread_id)
         before = None if query.before is None else str(query.before)
         if before is not None:
             load_checkpoint(thread_id, before)
@@ -100,5 +87,6 @@ class CheckpointDetail(Endpoint):
     def get(self, request: Request, thread_id: str, checkpoint_id: UUID) -> Response:
         """Read the state at a boundary, and what was due there."""
         parse(Query, request.query_params.dict())
+        get_current_run(request.user, thread_id)
         checkpoint = load_checkpoint(thread_id, str(checkpoint_id))
         return Response(checkpoint.model_dump(mode="json"))

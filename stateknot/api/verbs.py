@@ -15,7 +15,7 @@ from rest_framework.response import Response
 
 from stateknot.api import shapes
 from stateknot.api.bodies import EditBody, ResumeBody, RetryBody, parse
-from stateknot.api.endpoint import Endpoint, require_permissions
+from stateknot.api.endpoint import Endpoint, require_allowed, require_permissions
 from stateknot.api.problems import PreconditionRequiredError
 from stateknot.api.projection import (
     load_checkpoint,
@@ -24,8 +24,9 @@ from stateknot.api.projection import (
     show_run,
 )
 from stateknot.api.questions import choose_question
-from stateknot.api.threads import ETAG, etag_of, find_thread_run
+from stateknot.api.threads import ETAG, etag_of
 from stateknot.kernel.vocabulary import UNSET
+from stateknot.selectors.access import get_current_run
 from stateknot.selectors.threads import find_codec
 from stateknot.services import resume_run, retry_run, update_state
 from stateknot.storage import DjangoCheckpointer
@@ -46,13 +47,19 @@ class ThreadResume(Endpoint):
     def post(self, request: Request, thread_id: str) -> Response:
         """Give an answer, or go on from a checkpoint, on the workers."""
         body = parse(ResumeBody, request.data)
-        require_permissions(request, *_needed(body))
-        find_thread_run(thread_id)
+        needed = _needed(body)
+        require_permissions(request, *(f"stateknot.{verb}" for verb in needed))
+        run = get_current_run(request.user, thread_id)
+        require_allowed(request, run.thread, *needed)
         if body.checkpoint_id is not None:
             load_checkpoint(thread_id, body.checkpoint_id)
         question = body.interrupt_id
         if body.has_value and question is None:
             question = choose_question(thread_id, body.checkpoint_id)
+            if question is None and "resume_run" not in needed:
+                # Nothing is asked: the value only makes a run go on that stood still.
+                require_permissions(request, "stateknot.resume_run")
+                require_allowed(request, run.thread, "resume_run")
         run = resume_run(
             thread_id,
             body.value if body.has_value else UNSET,
@@ -78,7 +85,8 @@ class ThreadRetry(Endpoint):
     def post(self, request: Request, thread_id: str) -> Response:
         """Run again what failed, or now what waits, from the newest checkpoint."""
         body = parse(RetryBody, request.data or {})
-        find_thread_run(thread_id)
+        run = get_current_run(request.user, thread_id)
+        require_allowed(request, run.thread, "retry_run")
         run = retry_run(
             thread_id,
             step_limit=body.step_limit,
@@ -114,7 +122,8 @@ class ThreadState(Endpoint):
     def patch(self, request: Request, thread_id: str) -> Response:
         """Fold an update into the newest state, under the graph's own rules."""
         body = parse(EditBody, request.data)
-        run = find_thread_run(thread_id)
+        run = get_current_run(request.user, thread_id)
+        require_allowed(request, run.thread, "edit_state")
         expected = _expected(request, str(run.head_id))
         refuse_masks(body.update, find_codec(DjangoCheckpointer(), thread_id))
         written = update_state(
@@ -131,9 +140,9 @@ class ThreadState(Endpoint):
 
 def _needed(body: ResumeBody) -> list[str]:
     is_answer = body.has_value or body.interrupt_id is not None
-    needed = ["stateknot.answer_wait"] if is_answer else []
+    needed = ["answer_wait"] if is_answer else []
     if not is_answer or body.checkpoint_id is not None:
-        needed.append("stateknot.resume_run")
+        needed.append("resume_run")
     return needed
 
 

@@ -16,7 +16,6 @@ from typing import TYPE_CHECKING, Any
 
 from django.core.management.base import BaseCommand, CommandError
 
-from stateknot.api.threads import find_thread_run
 from stateknot.errors import (
     NodeFailedError,
     NodeVisitLimitError,
@@ -32,6 +31,7 @@ from stateknot.management.exit_codes import ExitCode, exit_code_of, refusing
 from stateknot.management.output import describe, to_json, to_text
 from stateknot.registry import find_graph
 from stateknot.selectors import get_run
+from stateknot.selectors.access import get_current_run
 from stateknot.storage import DjangoCheckpointer
 
 if TYPE_CHECKING:
@@ -73,7 +73,7 @@ def pinned_graph(thread_id: str) -> CompiledGraph:
 
     Raises NotFoundError, or RevisionMismatchError when this process has other code.
     """
-    run = find_thread_run(thread_id)
+    run = get_current_run(None, thread_id)
     expected = run.revision.digest
     graph = find_graph(run.graph_id, digest=expected)
     if graph is None:
@@ -117,7 +117,7 @@ class DrivingCommand(BaseCommand):
         """Drive a run in this process, then tell how it ended."""
         with suppress(*ENDS):
             call()
-        self.tell(find_thread_run(thread_id), options)
+        self.tell(get_current_run(None, thread_id), options)
 
     def hand_over(self, run: Run, options: dict[str, Any]) -> None:
         """Tell how a run stands that the workers were woken for."""

@@ -1,7 +1,8 @@
 """What needs a person now: the counts of an overview and the rows behind each.
 
 A count and its list are one queryset, so they never disagree. Runs within other runs
-are left out: who acts, acts on the root.
+are left out: who acts, acts on the root. Each function counts what its `user` may see;
+None, the project's own code, sees all.
 """
 
 from __future__ import annotations
@@ -27,6 +28,7 @@ from django.db.models.functions import Now
 from stateknot.conf import get_settings
 from stateknot.kernel.vocabulary import RunStatus, WaitKind, WaitStatus
 from stateknot.models import JournalEvent, Run, Wait
+from stateknot.selectors.access import limit
 
 if TYPE_CHECKING:
     from stateknot.models.querysets import RunQuerySet
@@ -120,16 +122,16 @@ class Cause:
     since: datetime
 
 
-def count_need(need: Need) -> Waiting:
+def count_need(need: Need, user: Any = None) -> Waiting:
     """How many runs need a person for that reason. One query."""
     moment = "ended_at" if need is Need.FAILED else "created_at"
-    found = _runs().filter(match_need(need))
+    found = _runs(user).filter(match_need(need))
     return Waiting(**found.aggregate(count=Count("id"), since=Min(moment)))
 
 
-def list_causes() -> list[Cause]:
+def list_causes(user: Any = None) -> list[Cause]:
     """What failed runs that need a person failed of, the most frequent first."""
-    rows = _runs().filter(match_need(Need.FAILED)).order_by()
+    rows = _runs(user).filter(match_need(Need.FAILED)).order_by()
     grouped = rows.values_list("graph_id", "failed_node", "error_code")
     counted = grouped.annotate(n=Count("id"), since=Min("ended_at")).order_by("-n")
     return [
@@ -138,9 +140,9 @@ def list_causes() -> list[Cause]:
     ]
 
 
-def count_questions() -> dict[Age | None, Waiting]:
+def count_questions(user: Any = None) -> dict[Age | None, Waiting]:
     """Open questions to people: all of them (None), and those beyond each age."""
-    rows = Wait.objects.using(get_settings().database).filter(
+    rows = limit(Wait.objects.using(get_settings().database), user).filter(
         kind=WaitKind.INTERRUPT.value, status=WaitStatus.OPEN.value
     )
     over = (Age.OVER_HOUR, Age.OVER_DAY, Age.OVER_WEEK)
@@ -162,7 +164,7 @@ class DayCount:
     count: int
 
 
-def count_day() -> list[DayCount]:
+def count_day(user: Any = None) -> list[DayCount]:
     """Root runs of the last day by graph, status and hour. One query."""
     now = datetime.now(UTC)
     edges = [(hour, now - timedelta(hours=hour + 1)) for hour in range(HOURS)]
@@ -171,7 +173,8 @@ def count_day() -> list[DayCount]:
         default=HOURS - 1,
         output_field=IntegerField(),
     )
-    rows = _runs().filter(match_age(Age.DAY, "created_at"), parent_run=None).order_by()
+    roots = _runs(user).filter(parent_run=None).order_by()
+    rows = roots.filter(match_age(Age.DAY, "created_at"))
     grouped = rows.annotate(hour=hour).values_list("graph_id", "status", "hour")
     return [
         DayCount(graph_id=graph, status=status, hour=hour, count=count)
@@ -179,16 +182,16 @@ def count_day() -> list[DayCount]:
     ]
 
 
-def count_driven() -> tuple[int, int]:
+def count_driven(user: Any = None) -> tuple[int, int]:
     """How many runs are driven now, and by how many workers or callers."""
     found: dict[str, Any] = (
-        _runs()
+        _runs(user)
         .driven()
         .aggregate(runs=Count("id"), holders=Count("holder", distinct=True))
     )
     return found["runs"], found["holders"]
 
 
-def _runs() -> RunQuerySet:
-    rows: RunQuerySet = Run.objects.using(get_settings().database)
+def _runs(user: Any) -> RunQuerySet:
+    rows: RunQuerySet = limit(Run.objects.using(get_settings().database), user)
     return rows

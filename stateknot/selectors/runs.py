@@ -5,10 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from stateknot.conf import get_settings
-from stateknot.errors import NotFoundError
 from stateknot.models import Run
+from stateknot.selectors.access import get_visible_run
 from stateknot.storage import DjangoCheckpointer
-from stateknot.storage.rows import as_uuid
 
 if TYPE_CHECKING:
     from stateknot.kernel.records import JournalRecord
@@ -17,14 +16,7 @@ if TYPE_CHECKING:
 
 def get_run(run_id: Any) -> Run:
     """The run, with its thread and revision. Raises NotFoundError."""
-    uuid = as_uuid(str(run_id))
-    rows = Run.objects.using(get_settings().database)
-    run: Run | None = None
-    if uuid is not None:
-        run = rows.select_related("thread", "revision").filter(id=uuid).first()
-    if run is None:
-        raise NotFoundError(f"no run {run_id!r}")
-    return run
+    return get_visible_run(None, run_id)
 
 
 def list_runs(

@@ -12,14 +12,16 @@ from urllib.parse import quote
 
 from django.contrib.auth import get_user_model
 from django.contrib.auth.models import Permission
+from django.db.models import QuerySet
 from django.test import Client
 from pydantic import BaseModel
 
 from stateknot import END, START, GraphBuilder, Interrupt, NodeContext, append
 from stateknot.kernel.commands import Secret
-from stateknot.models import Run
+from stateknot.models import Run, Thread
 from stateknot.registry import register
 from stateknot.runtime.worker import drive_run
+from stateknot.selectors.access import ObjectAccess
 from stateknot.services import start_run
 from stateknot.storage import DjangoCheckpointer
 
@@ -103,9 +105,30 @@ order_graph = _order_graph()
 loop_graph = _loop_graph()
 
 
+class Owners(ObjectAccess):
+    """A thread belongs to those who started runs on it."""
+
+    def visible(self, user: Any, threads: QuerySet[Thread]) -> QuerySet[Thread]:
+        """See the class."""
+        return threads.filter(runs__actor=user.get_username())
+
+
+class Readers(ObjectAccess):
+    """Everybody sees everything and does nothing."""
+
+    def allows(self, user: Any, verb: str, thread: Thread) -> bool:
+        """See the class."""
+        return False
+
+
 def client_with(*permissions: str) -> Client:
     """Give a client whose user has exactly these permissions of the engine."""
-    user = get_user_model().objects.create_user(f"user-{len(permissions)}")
+    return client_named(f"user-{len(permissions)}", *permissions)
+
+
+def client_named(name: str, *permissions: str, **attributes: bool) -> Client:
+    """The same for a user of this name; `attributes` are more of its columns."""
+    user = get_user_model().objects.create_user(name, **attributes)
     found = Permission.objects.filter(
         content_type__app_label="stateknot", codename__in=permissions
     )
@@ -132,9 +155,13 @@ def thread_path(thread_id: str) -> str:
     return f"threads/{quote(thread_id, safe='')}"
 
 
-def start_order(thread_id: str, *, driven: bool = True, **state: Any) -> Run:
+def start_order(
+    thread_id: str, *, driven: bool = True, actor: Any = None, **state: Any
+) -> Run:
     """Start an order, and let a worker drive it."""
-    run = start_run("sample.order", {"order_id": 7, **state}, thread_id=thread_id)
+    run = start_run(
+        "sample.order", {"order_id": 7, **state}, thread_id=thread_id, actor=actor
+    )
     return drive(run.id) if driven else run
 
 

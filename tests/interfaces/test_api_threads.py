@@ -275,3 +275,11 @@ def test_if_match_without_a_tag_is_refused(header: str) -> None:
     client = client_with("edit_state")
     answer = send(client, "PATCH", "threads/t/state", {"update": {}}, If_Match=header)
     assert (answer.status_code, answer.json()["code"]) == (400, "request.parse_error")
+
+
+def test_answer_to_no_question_needs_the_permission_to_resume() -> None:
+    """It would let a failed run go on, which who may only answer may not."""
+    start_order("t", broken=True)
+    answer = send(client_with("answer_wait"), "POST", "threads/t/resume", YES)
+    assert answer.status_code == 403
+    assert "stateknot.resume_run" in answer.json()["detail"]

@@ -12,7 +12,6 @@ from django.core.management.base import CommandError
 
 from stateknot.api.projection import load_checkpoint
 from stateknot.api.questions import choose_question
-from stateknot.api.threads import find_thread_run
 from stateknot.kernel.commands import Command as ResumeCommand
 from stateknot.kernel.commands import ResumeTarget
 from stateknot.kernel.vocabulary import UNSET
@@ -25,6 +24,7 @@ from stateknot.management.driving import (
 )
 from stateknot.management.exit_codes import EXPLAINED, ExitCode
 from stateknot.management.json_argument import read_json
+from stateknot.selectors.access import get_current_run
 from stateknot.services import resume_run
 
 if TYPE_CHECKING:
@@ -71,7 +71,7 @@ class Command(DrivingCommand):
             self._resume(options["thread"], value, options)
 
     def _resume(self, thread_id: str, value: Any, options: dict[str, Any]) -> None:
-        find_thread_run(thread_id)
+        get_current_run(None, thread_id)
         question, checkpoint = options["question"], options["checkpoint"]
         if checkpoint is not None:
             load_checkpoint(thread_id, checkpoint)

@@ -8,7 +8,6 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from stateknot.api.threads import find_thread_run
 from stateknot.management.commands._arguments import show_examples
 from stateknot.management.driving import (
     DrivingCommand,
@@ -18,6 +17,7 @@ from stateknot.management.driving import (
     superstep_limit,
 )
 from stateknot.management.exit_codes import EXPLAINED
+from stateknot.selectors.access import get_current_run
 from stateknot.services import retry_run
 
 if TYPE_CHECKING:
@@ -64,6 +64,6 @@ class Command(DrivingCommand):
                 call = partial(graph.retry, thread_id, **how)
                 self.drive_here(thread_id, call, options)
                 return
-            find_thread_run(thread_id)
+            get_current_run(None, thread_id)
             run = retry_run(thread_id, **how, actor=command_actor())
             self.hand_over(run, options)

@@ -7,12 +7,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from stateknot.api.threads import find_thread_run
 from stateknot.errors import NotFoundError
 from stateknot.management.commands._arguments import show_examples
 from stateknot.management.driving import DrivingCommand, refusing
 from stateknot.management.exit_codes import EXPLAINED
 from stateknot.selectors import get_run
+from stateknot.selectors.access import get_current_run
 
 if TYPE_CHECKING:
     from argparse import ArgumentParser
@@ -47,7 +47,7 @@ class Command(DrivingCommand):
 def _find(name: str) -> Run:
     """The run named, or the current one of the thread named."""
     try:
-        return find_thread_run(name)
+        return get_current_run(None, name)
     except NotFoundError:
         pass
     try:
