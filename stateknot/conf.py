@@ -59,6 +59,8 @@ class EngineSettings(pydantic.BaseModel):
     """Dotted path of the rules that say who may see which thread and do what to it: a
     class or an object with the methods of `stateknot.selectors.access.ObjectAccess`.
     Without one the permissions of Django's models decide alone."""
+    idempotency_hours: float = pydantic.Field(default=24.0, gt=0)
+    """How long the answer to a request with an idempotency key is kept, at least."""
     issuer: str = "https://stateknot.local"
     """The https URI that this project's graph identities belong to."""
     subject: str = "default"

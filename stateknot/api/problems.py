@@ -20,6 +20,7 @@ from stateknot.api.parsers import BodyTooLargeError
 from stateknot.errors import (
     AnswerError,
     GraphError,
+    KeyReusedError,
     LeaseError,
     NotFoundError,
     RevisionMoveError,
@@ -43,6 +44,7 @@ STATUSES: tuple[tuple[type[StateKnotError], HTTPStatus], ...] = (
     (SeveralQuestionsError, HTTPStatus.UNPROCESSABLE_ENTITY),
     (StateError, HTTPStatus.UNPROCESSABLE_ENTITY),
     (GraphError, HTTPStatus.BAD_REQUEST),
+    (KeyReusedError, HTTPStatus.UNPROCESSABLE_ENTITY),
     (RunError, HTTPStatus.CONFLICT),
     (LeaseError, HTTPStatus.CONFLICT),
 )

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from drf_spectacular.utils import OpenApiParameter, extend_schema
-from rest_framework.exceptions import ParseError
+from drf_spectacular.utils import extend_schema
 from rest_framework.response import Response
 from rest_framework.reverse import reverse
 
@@ -15,6 +14,7 @@ from stateknot.api.endpoint import VIEW, Endpoint, require_allowed, require_perm
 from stateknot.api.paging import RunCursor
 from stateknot.api.parameters import query_parameters
 from stateknot.api.projection import refuse_masks, show_plan, show_run
+from stateknot.api.repeating import repeatable
 from stateknot.errors import ThreadBusyError
 from stateknot.kernel.commands import GraphInput
 from stateknot.kernel.profile import check_profile
@@ -29,8 +29,6 @@ if TYPE_CHECKING:
     from rest_framework.request import Request
 
     from stateknot.api.bodies import InputBody
-
-KEY_LENGTH = 255
 
 
 class RunList(Endpoint):
@@ -68,17 +66,10 @@ class RunList(Endpoint):
 
     @extend_schema(
         operation_id="start_run",
-        parameters=[
-            OpenApiParameter(
-                "Idempotency-Key",
-                str,
-                OpenApiParameter.HEADER,
-                description="The same key and body again give the same run.",
-            )
-        ],
         request=StartBody,
         responses={201: shapes.Run},
     )
+    @repeatable
     def post(self, request: Request) -> Response:
         """Start a run on the workers; the answer does not wait for it."""
         body = parse(StartBody, request.data)
@@ -122,6 +113,7 @@ class RunCancel(Endpoint):
     @extend_schema(
         operation_id="cancel_run", request=CancelBody, responses={202: shapes.Run}
     )
+    @repeatable
     def post(self, request: Request, run_id: str) -> Response:
         """End a run and its child runs, or ask the worker that drives it to.
 
@@ -144,6 +136,7 @@ class RunMove(Endpoint):
     }
 
     @extend_schema(operation_id="move_run", request=MoveBody, responses=shapes.Moved)
+    @repeatable
     def post(self, request: Request, run_id: str) -> Response:
         """Pin a run that stands still to another revision, or say what that does.
 
@@ -184,21 +177,9 @@ def _start(request: Request, body: StartBody) -> Run:
         version=body.version,
         inputs=_graph_inputs(body),
         metadata=body.metadata,
-        idempotency_key=_idempotency_key(request),
         on_busy=body.on_busy,
         actor=request.user,
     )
-
-
-def _idempotency_key(request: Request) -> str | None:
-    key = request.headers.get("Idempotency-Key")
-    if key is None:
-        return None
-    if not 0 < len(key) <= KEY_LENGTH or not key.isascii() or not key.isprintable():
-        raise ParseError(
-            f"Idempotency-Key takes 1 to {KEY_LENGTH} printable ASCII characters"
-        )
-    return str(key)
 
 
 def _graph_inputs(body: StartBody) -> list[GraphInput] | None:

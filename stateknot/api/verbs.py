@@ -24,6 +24,7 @@ from stateknot.api.projection import (
     show_run,
 )
 from stateknot.api.questions import choose_question
+from stateknot.api.repeating import repeatable
 from stateknot.api.threads import ETAG, etag_of
 from stateknot.kernel.vocabulary import UNSET
 from stateknot.selectors.access import get_current_run
@@ -44,6 +45,7 @@ class ThreadResume(Endpoint):
     @extend_schema(
         operation_id="resume_run", request=ResumeBody, responses={202: shapes.Run}
     )
+    @repeatable
     def post(self, request: Request, thread_id: str) -> Response:
         """Give an answer, or go on from a checkpoint, on the workers."""
         body = parse(ResumeBody, request.data)
@@ -82,6 +84,7 @@ class ThreadRetry(Endpoint):
     @extend_schema(
         operation_id="retry_run", request=RetryBody, responses={202: shapes.Run}
     )
+    @repeatable
     def post(self, request: Request, thread_id: str) -> Response:
         """Run again what failed, or now what waits, from the newest checkpoint."""
         body = parse(RetryBody, request.data or {})

@@ -14,21 +14,17 @@ from stateknot.errors.families import (
     CheckpointError,
     GraphError,
     InvalidConcurrentUpdateError,
+    KeyReusedError,
     LeaseError,
     LimitExceededError,
     MissingNodeError,
     MissingStartError,
     NodeError,
-    NodeTimeoutError,
-    NodeVisitLimitError,
     NotFoundError,
-    RecursionLimitError,
     ResumeError,
     RetryableError,
     RevisionMismatchError,
     RevisionMoveError,
-    RunCancelledError,
-    RunDeadlineError,
     RunError,
     ScheduleError,
     SerializationError,
@@ -37,7 +33,6 @@ from stateknot.errors.families import (
     StateError,
     StateKnotError,
     StoreLostError,
-    SubAgentDepthError,
     ThreadBusyError,
     ValidationError,
 )
@@ -53,6 +48,14 @@ from stateknot.errors.node_failures import (
     UndeclaredRouteError,
     UnknownTargetError,
 )
+from stateknot.errors.run_ends import (
+    NodeTimeoutError,
+    NodeVisitLimitError,
+    RecursionLimitError,
+    RunCancelledError,
+    RunDeadlineError,
+    SubAgentDepthError,
+)
 
 __all__ = [
     "AlreadyAnsweredError",
@@ -63,6 +66,7 @@ __all__ = [
     "InvalidConcurrentUpdateError",
     "InvalidTargetError",
     "JoinUnsatisfiedError",
+    "KeyReusedError",
     "LeaseError",
     "LimitExceededError",
     "MissingNodeError",

@@ -1,6 +1,6 @@
-"""The families of errors, and all of them but the failures of nodes.
+"""The families of errors, and all of them but those that end a run.
 
-Import them from `stateknot.errors`; read `node_failures.py` next.
+Import them from `stateknot.errors`; read `run_ends.py` and `node_failures.py` next.
 """
 
 from __future__ import annotations
@@ -108,6 +108,22 @@ class NotFoundError(RunError):
     """Raised when an id names no run, thread, checkpoint, question or graph."""
 
     code = "run.not_found"
+
+
+class KeyReusedError(RunError):
+    """Raised when an idempotency key comes with another request than the first time.
+
+    What to do: use a new key for a new request, the same key only to send one again.
+    """
+
+    code = "request.key_reused"
+
+    def __init__(self, key: str, first: str = "request") -> None:
+        super().__init__(
+            f"idempotency key {key!r} was used for another {first}; use a new key for "
+            "a new request"
+        )
+        self.key = key
 
 
 class ResumeError(RunError):
@@ -246,77 +262,6 @@ class RevisionMoveError(RevisionMismatchError):
         )
         self.run_id, self.thread_id = run_id, thread_id
         self.problems = tuple(problems)
-
-
-class RecursionLimitError(RunError):
-    """Raised when the run used up its supersteps with work still pending.
-
-    The last boundary stands, with `pending` due behind it. Resume with a higher
-    `step_limit` to go on.
-    """
-
-    code = "runtime.graph.superstep_limit_reached"
-
-    def __init__(self, limit: int, pending: Sequence[str] = ()) -> None:
-        due = ", ".join(map(repr, pending[:5])) or "nodes"
-        super().__init__(
-            f"the run reached its limit of {limit} steps with {due} still pending; "
-            "raise the limit (step_limit=) and resume, or mend the loop"
-        )
-        self.limit, self.pending = limit, tuple(pending)
-
-
-class NodeVisitLimitError(RunError):
-    """Raised before a superstep that would visit one node more often than allowed."""
-
-    code = "runtime.graph.node_visit_limit_reached"
-
-    def __init__(self, node_id: str, limit: int) -> None:
-        super().__init__(f"node {node_id!r} would run more than {limit} times")
-        self.node_id, self.limit = node_id, limit
-
-
-class RunDeadlineError(RunError):
-    """Raised between supersteps when the run is older than its deadline allows."""
-
-    code = "runtime.graph.deadline_exceeded"
-
-    def __init__(self, deadline_seconds: float) -> None:
-        super().__init__(f"the run exceeded its deadline of {deadline_seconds:g} s")
-        self.deadline_seconds = deadline_seconds
-
-
-class RunCancelledError(RunError):
-    """Raised in the caller's process, or by `ctx.heartbeat()`, for a cancelled run."""
-
-    code = "run.cancelled"
-
-    def __init__(self, run_id: str, reason: str = "") -> None:
-        why = f": {reason}" if reason else ""
-        super().__init__(f"run {run_id} was cancelled{why}; what it finished is kept")
-        self.run_id, self.reason = run_id, reason
-
-
-class SubAgentDepthError(RunError):
-    """Raised when graphs that run graphs nest deeper than the policy admits."""
-
-    code = "runtime.graph.depth_exceeded"
-
-    def __init__(self, max_depth: int) -> None:
-        super().__init__(f"graphs nest deeper than {max_depth} levels")
-        self.max_depth = max_depth
-
-
-class NodeTimeoutError(RunError):
-    """Raised into an attempt that ran longer than its node's timeout."""
-
-    code = "runtime.node_timeout"
-
-    def __init__(self, node_id: str, timeout_seconds: float) -> None:
-        super().__init__(
-            f"node {node_id!r} ran longer than its timeout of {timeout_seconds:g} s"
-        )
-        self.node_id, self.timeout_seconds = node_id, timeout_seconds
 
 
 class CapabilityError(RunError):

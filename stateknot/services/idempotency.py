@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 from typing import TYPE_CHECKING
 
-from stateknot.errors import RunError
+from stateknot.errors import KeyReusedError, RunError
 from stateknot.kernel.lifecycle import require_key
 from stateknot.kernel.limits import MAXIMUM_PRIORITY
 from stateknot.kernel.profile import encode
@@ -47,14 +47,12 @@ def request_digest(
 def find_started(
     graph_id: str, key: str | None, digest: bytes, using: str
 ) -> Run | None:
-    """The run that `key` started, or None. Raises RunError for another request."""
+    """The run that `key` started, or None. Raises KeyReusedError for another
+    request."""
     if not key:
         return None
     earlier = Run.objects.using(using).filter(graph_id=graph_id, idempotency_key=key)
     run: Run | None = earlier.first()
     if run is not None and bytes(run.request_digest) != digest:
-        raise RunError(
-            f"idempotency key {key!r} was used for another start of {graph_id!r} (run "
-            f"{run.id}); use a new key for a new request"
-        )
+        raise KeyReusedError(key, f"start of {graph_id!r} (run {run.id})")
     return run

@@ -1,4 +1,5 @@
-"""The whole of a sweep: runs that nobody works on are woken, due schedules start.
+"""The whole of a sweep: runs that nobody works on are woken, due schedules start, old
+answers to repeated requests are forgotten.
 
 What commands and workers call. `stateknot/runtime/recovery.py` wakes, `schedules.py`
 starts.
@@ -6,15 +7,20 @@ starts.
 
 from __future__ import annotations
 
+import math
+import time
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from stateknot.runtime.recovery import sweep
+from stateknot.services.repeats import forget_answers
 from stateknot.services.schedules import start_due, store_schedules
 
 if TYPE_CHECKING:
     from stateknot.runtime.recovery import SweepReport
-    from stateknot.services.schedules import TickReport
+from stateknot.services.schedules import TickReport
+
+FORGET_EVERY_SECONDS: Final = 600
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -40,6 +46,7 @@ class SweepPass:
 
     def __init__(self) -> None:
         self._has_stored = False
+        self._forgot_at = -math.inf
 
     def __call__(self) -> PassReport:
         """Sweep, then start what is due."""
@@ -47,4 +54,12 @@ class SweepPass:
         if not self._has_stored:
             store_schedules()
             self._has_stored = True
+        self._forget()
         return PassReport(swept=swept, ticked=start_due())
+
+    def _forget(self) -> None:
+        """Once in a while: what is forgotten late costs some rows."""
+        now = time.monotonic()
+        if now - self._forgot_at >= FORGET_EVERY_SECONDS:
+            self._forgot_at = now
+            forget_answers()

@@ -2,12 +2,7 @@
 
 from __future__ import annotations
 
-import threading
-from concurrent.futures import ThreadPoolExecutor
-
 import pytest
-from django.db import connections
-from django.test import Client
 
 from stateknot.models import Run
 from tests.interfaces.samples import (
@@ -56,55 +51,6 @@ def test_start_with_inputs_enters_at_their_nodes() -> None:
     client = client_with("view_run", "retry_run")
     thread = send(client, "GET", f"threads/{run['thread_id']}").json()
     assert thread["state"]["checks"] == ["ship"]
-
-
-def test_start_repeated_under_its_key_gives_the_same_run() -> None:
-    """AP-01: a client that retries after a timeout starts nothing twice."""
-    client = client_with("start_run")
-    first, second = (
-        send(client, "POST", "runs", START, Idempotency_Key="k1") for _ in range(2)
-    )
-    assert (first.status_code, second.status_code) == (201, 201)
-    assert first.json()["id"] == second.json()["id"]
-    assert Run.objects.count() == 1
-
-
-@pytest.mark.django_db(transaction=True)
-@pytest.mark.parametrize("thread_id", [None, "t"])
-def test_starts_under_one_key_at_once_give_one_run(thread_id: str | None) -> None:
-    """AP-01: a repeat that arrives before the first is stored starts nothing twice."""
-    cookies = client_with("start_run").cookies
-    body = START | {"thread_id": thread_id}
-    gate = threading.Barrier(4)
-
-    def start(_: int) -> tuple[int, str]:
-        client = Client()
-        client.cookies = cookies
-        gate.wait()
-        try:
-            answer = send(client, "POST", "runs", body, Idempotency_Key="k1")
-            return answer.status_code, answer.json().get("id")
-        finally:
-            connections.close_all()
-
-    with ThreadPoolExecutor(4) as pool:
-        found = set(pool.map(start, range(4)))
-    assert found == {(201, str(Run.objects.get().id))}
-
-
-def test_start_of_something_else_under_a_used_key_is_refused() -> None:
-    client = client_with("start_run")
-    send(client, "POST", "runs", START, Idempotency_Key="k1")
-    other = START | {"state": {"order_id": 8}}
-    answer = send(client, "POST", "runs", other, Idempotency_Key="k1")
-    assert (answer.status_code, answer.json()["code"]) == (409, "run.refused")
-    assert "idempotency key 'k1'" in answer.json()["detail"]
-
-
-@pytest.mark.parametrize("key", ["", "k" * 256, "tab\tkey"])
-def test_start_under_an_unfit_key_is_refused(key: str) -> None:
-    answer = send(client_with("start_run"), "POST", "runs", START, Idempotency_Key=key)
-    assert (answer.status_code, answer.json()["code"]) == (400, "request.parse_error")
 
 
 def test_start_on_a_busy_thread_names_the_run_that_holds_it() -> None:

@@ -87,6 +87,7 @@ def test_constraint_is_named_by_table_and_rule(meta: Any) -> None:
         "graphrevision": "revision",
         "nodeattempt": "attempt",
         "journalevent": "journal",
+        "answeredrequest": "request",
     }
     prefix = f"stateknot_{short.get(meta.model_name, meta.model_name)}_"
     assert [c.name for c in declared if not c.name.startswith(prefix)] == []
