@@ -14,7 +14,6 @@ from pydantic_core import PydanticCustomError
 from stateknot.errors import StateError
 from stateknot.kernel.limits import MAXIMUM_SUPERSTEPS
 from stateknot.kernel.profile import check_profile
-from stateknot.kernel.vocabulary import RunStatus
 
 CURRENT = "current"
 """The name of the revision that new runs begin on, where a digest is asked for."""
@@ -115,42 +114,32 @@ class CancelBody(Body):
     reason: Annotated[str, Field(max_length=500), AfterValidator(_storable)] = ""
 
 
+class AnswerBody(Body):
+    """The answer to a question; null is an answer too."""
+
+    value: Any
+
+
+class ForkBody(Body):
+    """What a thread is forked to: a new id without `thread_id`, from `checkpoint_id`
+    or, without one, from the newest checkpoint."""
+
+    thread_id: Text | None = None
+    checkpoint_id: Text | None = None
+
+
+class DoneBody(Body):
+    """A due node that counts as done, with `update` as its result."""
+
+    node: Text
+    update: dict[str, Any] = {}
+
+
 class EditBody(Body):
     """An update of the newest state; `as_node` makes it that node's result."""
 
     update: dict[str, Any]
     as_node: Text | None = None
-
-
-class Query(BaseModel):
-    """The parameters of an address; they come as text, so they are not strict."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
-
-
-class RunQuery(Query):
-    """Which runs to list, and which page of them."""
-
-    graph: Text | None = None
-    status: RunStatus | None = None
-    thread_id: Text | None = None
-    failed_node: Text | None = None
-    cursor: str | None = None
-    limit: int = Field(default=50, ge=1, le=200)
-
-
-class HistoryQuery(Query):
-    """Which checkpoints to list: those behind `before`, newest first."""
-
-    before: pydantic.UUID7 | pydantic.UUID4 | None = None
-    limit: int = Field(default=20, ge=1, le=100)
-
-
-class JournalQuery(Query):
-    """Which journal rows to list: those with a number above `after`, oldest first."""
-
-    after: int = Field(default=-1, ge=-1, le=MAXIMUM_SUPERSTEPS)
-    limit: int = Field(default=100, ge=1, le=500)
 
 
 ModelT = TypeVar("ModelT", bound=BaseModel)

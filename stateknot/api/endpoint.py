@@ -71,10 +71,12 @@ class ProblemsMixin:
 class Endpoint(ProblemsMixin, APIView):
     """The base of our views; `permissions` maps a method to what it needs.
 
-    `tag` groups the operations in the OpenAPI document.
+    `tag` groups the operations in the OpenAPI document; `is_conditional` says that they
+    want an If-Match.
     """
 
     tag: ClassVar[str] = ""
+    is_conditional: ClassVar[bool] = False
     permissions: ClassVar[dict[str, tuple[str, ...]]] = {"GET": (VIEW,)}
     permission_classes = [MayCall]
     renderer_classes = [JSONRenderer]

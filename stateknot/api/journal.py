@@ -8,11 +8,11 @@ from drf_spectacular.utils import extend_schema
 from rest_framework.response import Response
 
 from stateknot.api import shapes
-from stateknot.api.bodies import JournalQuery, parse
 from stateknot.api.endpoint import Endpoint
 from stateknot.api.paging import next_address
 from stateknot.api.parameters import query_parameters
-from stateknot.api.projection import show_entry
+from stateknot.api.projection import show_entries
+from stateknot.api.queries import JournalQuery, read_query
 from stateknot.selectors.access import get_visible_run
 from stateknot.storage.rows import journal_record
 
@@ -32,10 +32,11 @@ class RunJournal(Endpoint):
     )
     def get(self, request: Request, run_id: str) -> Response:
         """List journal rows, oldest first; poll with `after` the last number seen."""
-        query = parse(JournalQuery, request.query_params.dict())
+        query = read_query(JournalQuery, request)
         run = get_visible_run(request.user, run_id)
         rows = run.journal.filter(number__gt=query.after).order_by("number")
-        found = [show_entry(journal_record(row)) for row in rows[: query.limit + 1]]
+        records = [journal_record(row) for row in rows[: query.limit + 1]]
+        found = show_entries(records, request.user)
         shown = found[: query.limit]
         more = len(found) > query.limit
         page = shapes.JournalPage(

@@ -1,4 +1,4 @@
-"""Pages of runs, and the addresses of following pages."""
+"""Pages of lists, and the addresses of following pages."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ if TYPE_CHECKING:
     from rest_framework.request import Request
 
 
-class RunCursor(CursorPagination):
-    """Walks runs by id: unique, and newer ones are greater (UUIDv7)."""
+class IdCursor(CursorPagination):
+    """Walks rows by id: unique, and newer ones are greater (UUIDv7)."""
 
-    ordering = "-id"
     invalid_cursor_message = "the cursor is none of this list's; begin without one"
 
-    def __init__(self, page_size: int) -> None:
+    def __init__(self, page_size: int, *, newest_first: bool = True) -> None:
         self.page_size = page_size
+        self.ordering = "-id" if newest_first else "id"
 
     def decode_cursor(self, request: Request) -> Cursor | None:
         """The cursor. Raises NotFound where its position names no id."""

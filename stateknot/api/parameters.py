@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from drf_spectacular.utils import OpenApiParameter
 
 if TYPE_CHECKING:
-    from stateknot.api.bodies import Query
+    from stateknot.api.queries import Query
 
 
 def query_parameters(model: type[Query]) -> list[OpenApiParameter]:

@@ -6,6 +6,7 @@ The API and the commands both project here; what is masked is decided in
 
 from __future__ import annotations
 
+import json
 from typing import TYPE_CHECKING, Any
 
 from pydantic import BaseModel
@@ -16,20 +17,22 @@ from stateknot.kernel.profile import decode
 from stateknot.kernel.state import MASK
 from stateknot.registry import find_graph
 from stateknot.selectors import get_state, get_state_history
+from stateknot.selectors.access import find_thread
 from stateknot.selectors.masking import show_values
 from stateknot.selectors.threads import find_codec
 from stateknot.storage import DjangoCheckpointer
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterable, Mapping
 
     from stateknot.kernel.commands import Interrupt
-    from stateknot.kernel.records import JournalRecord
+    from stateknot.kernel.records import Event, JournalRecord
     from stateknot.kernel.state import StateCodec
-    from stateknot.models import Checkpoint, Run
+    from stateknot.models import Checkpoint, Run, Thread, Wait
     from stateknot.runtime.execution import StateSnapshot
     from stateknot.runtime.graph import CompiledGraph
     from stateknot.runtime.moving import MovePlan
+    from stateknot.selectors.revisions import RevisionDetail, RevisionFacts
 
 
 def show_graph(graph: CompiledGraph) -> shapes.Graph:
@@ -41,6 +44,27 @@ def show_graph(graph: CompiledGraph) -> shapes.Graph:
         digest=graph.digest,
         is_newest=find_graph(graph.graph_id) is graph,
         nodes=list(graph.blueprint.nodes),
+    )
+
+
+def show_revision(facts: RevisionFacts) -> shapes.Revision:
+    """A revision, without how many runs it has."""
+    return shapes.Revision(
+        graph=facts.graph_id,
+        version=facts.version,
+        digest=facts.digest,
+        is_registered=facts.is_registered,
+        state=facts.state or None,
+    )
+
+
+def show_revision_detail(found: RevisionDetail) -> shapes.RevisionDetail:
+    """A revision with its definition."""
+    graph = found.graph
+    return shapes.RevisionDetail(
+        definition=dict(found.definition),
+        topology=None if graph is None else json.loads(graph.to_json()),
+        **show_revision(found.facts).model_dump(),
     )
 
 
@@ -56,6 +80,8 @@ def show_run(run: Run, *, with_traceback: bool = False) -> shapes.Run:
         digest=run.revision.digest,
         thread_id=run.thread.key,
         status=run.status,
+        parent_run_id=str(run.parent_run_id) if run.parent_run_id else None,
+        root_run_id=str(run.root_run_id),
         checkpoint_id=str(run.head_id),
         steps=run.steps,
         step_limit=run.step_limit,
@@ -100,6 +126,26 @@ def show_question(question: Interrupt) -> shapes.Question:
         key=question.key,
         payload=question.payload,
         answer_schema=None if schema is None else dict(schema),
+    )
+
+
+def show_asked(wait: Wait) -> shapes.AskedQuestion:
+    """A question's row; `wait` was read with its thread and run."""
+    return shapes.AskedQuestion(
+        id=str(wait.id),
+        interrupt_id=wait.question_id or str(wait.id),
+        thread_id=wait.thread.key,
+        run_id=str(wait.run_id),
+        graph=wait.run.graph_id,
+        node=wait.node_id,
+        key=wait.key,
+        payload=decode(wait.payload),
+        answer_schema=None if wait.schema is None else decode(wait.schema),
+        status=wait.status,
+        asked_at=wait.asked_at,
+        due_at=wait.due_at,
+        answered_at=wait.answered_at,
+        answered_by=wait.answered_by or None,
     )
 
 
@@ -154,6 +200,17 @@ def show_thread(run: Run, checkpoint: shapes.Checkpoint) -> shapes.Thread:
     )
 
 
+def show_thread_item(thread: Thread) -> shapes.ThreadItem:
+    """A thread's row; it was read with its current run, and that with its rows."""
+    run = thread.current_run
+    return shapes.ThreadItem(
+        thread_id=thread.key,
+        graph=thread.graph_id,
+        created_at=thread.created_at,
+        run=None if run is None else show_run(run),
+    )
+
+
 def show_edit(thread_id: str, row: Checkpoint) -> shapes.Edited:
     """The checkpoint that an edit wrote."""
     return shapes.Edited(
@@ -165,10 +222,16 @@ def show_edit(thread_id: str, row: Checkpoint) -> shapes.Edited:
     )
 
 
-def show_entry(entry: JournalRecord) -> shapes.JournalEntry:
-    """A journal row."""
+def show_entries(
+    entries: Iterable[JournalRecord], user: Any
+) -> list[shapes.JournalEntry]:
+    """Journal rows, without the names of other threads that `user` may not see."""
+    return [_show_entry(entry, user) for entry in entries]
+
+
+def _show_entry(entry: JournalRecord, user: Any) -> shapes.JournalEntry:
     events = [
-        shapes.Event(kind=e.kind, step=e.step, node=e.node, data=dict(e.data))
+        shapes.Event(kind=e.kind, step=e.step, node=e.node, data=_facts(e, user))
         for e in entry.events
     ]
     return shapes.JournalEntry(
@@ -179,6 +242,16 @@ def show_entry(entry: JournalRecord) -> shapes.JournalEntry:
         recorded_at=entry.recorded_at,
         events=events,
     )
+
+
+def _facts(event: Event, user: Any) -> dict[str, Any]:
+    facts = dict(event.data)
+    if event.kind == "thread.forked":
+        try:
+            find_thread(user, str(facts["thread"]))
+        except NotFoundError:
+            return {}
+    return facts
 
 
 def mask_state(values: Any, codec: StateCodec | None) -> dict[str, Any]:

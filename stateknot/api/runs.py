@@ -9,11 +9,12 @@ from rest_framework.response import Response
 from rest_framework.reverse import reverse
 
 from stateknot.api import shapes
-from stateknot.api.bodies import CancelBody, MoveBody, RunQuery, StartBody, parse
+from stateknot.api.bodies import CancelBody, MoveBody, StartBody, parse
 from stateknot.api.endpoint import VIEW, Endpoint, require_allowed, require_permissions
-from stateknot.api.paging import RunCursor
+from stateknot.api.paging import IdCursor
 from stateknot.api.parameters import query_parameters
 from stateknot.api.projection import refuse_masks, show_plan, show_run
+from stateknot.api.queries import Query, RunQuery, read_query, split_pairs
 from stateknot.api.repeating import repeatable
 from stateknot.errors import ThreadBusyError
 from stateknot.kernel.commands import GraphInput
@@ -47,15 +48,18 @@ class RunList(Endpoint):
     )
     def get(self, request: Request) -> Response:
         """List runs, newest first, that match every filter given."""
-        query = parse(RunQuery, request.query_params.dict())
+        query = read_query(RunQuery, request)
         rows = list_runs(
             graph_id=query.graph,
             status=query.status and query.status.value,
             thread_id=query.thread_id,
             failed_node=query.failed_node,
+            root_run_id=query.root_run_id,
+            since=query.since,
+            metadata=split_pairs(query.metadata),
         ).select_related("revision")
         rows = limit(rows, request.user)
-        pages = RunCursor(query.limit)
+        pages = IdCursor(query.limit)
         found = pages.paginate_queryset(rows, request, view=self)
         page = shapes.RunPage(
             next=pages.get_next_link(),
@@ -97,6 +101,7 @@ class RunDetail(Endpoint):
     @extend_schema(operation_id="get_run", responses=shapes.Run)
     def get(self, request: Request, run_id: str) -> Response:
         """Read a run, its error with the traceback."""
+        read_query(Query, request)
         found = get_visible_run(request.user, run_id)
         run = show_run(found, with_traceback=True)
         return Response(run.model_dump(mode="json"))

@@ -15,8 +15,9 @@ _BODY: Final = ("400", "401", "403", "404", "406", "409", "413", "415", "422")
 REFUSALS: Final[dict[str, tuple[str, ...]]] = {
     "GET": ("400", "401", "403", "404", "406"),
     "POST": _BODY,
-    "PATCH": (*_BODY, "412", "428"),
+    "PATCH": _BODY,
 }
+CONDITIONAL: Final = ("412", "428")
 
 
 KEY: Final = OpenApiParameter(
@@ -45,7 +46,9 @@ class ProblemSchema(AutoSchema):
     def _get_response_bodies(self, direction: Any = "response") -> dict[str, Any]:
         inherited: Any = super()
         bodies: dict[str, Any] = inherited._get_response_bodies(direction)
-        for code in REFUSALS.get(self.method, ()):
+        view: Any = self.view
+        conditional = CONDITIONAL if view.is_conditional else ()
+        for code in (*REFUSALS.get(self.method, ()), *conditional):
             bodies[code] = inherited._get_response_for_code(
                 Problem, code, [MEDIA_TYPE], direction
             )

@@ -29,6 +29,27 @@ class Graph(Shape):
     nodes: list[str]
 
 
+class Revision(Shape):
+    """A graph revision that this process or the database knows."""
+
+    graph: str
+    version: str
+    digest: str
+    is_registered: bool = Field(description="Whether this process has its code.")
+    state: str | None = Field(
+        description="`active`, `draining` or `retired`; null where nothing was started."
+    )
+
+
+class RevisionDetail(Revision):
+    """A revision with its definition, of which the digest is made."""
+
+    definition: dict[str, Any]
+    topology: dict[str, Any] | None = Field(
+        description="Nodes and how they follow each other; null without the code."
+    )
+
+
 class Run(Shape):
     """A run: one admission on a thread, to its end."""
 
@@ -38,6 +59,8 @@ class Run(Shape):
     digest: str
     thread_id: str
     status: str
+    parent_run_id: str | None = Field(description="The run within which it runs.")
+    root_run_id: str
     checkpoint_id: str = Field(description="Its newest checkpoint.")
     steps: int = Field(description="Supersteps counted against `step_limit`.")
     step_limit: int | None
@@ -110,6 +133,27 @@ class Question(Shape):
     )
 
 
+class AskedQuestion(Shape):
+    """A question with who asked it, where and when; not how it was answered."""
+
+    id: str
+    interrupt_id: str = Field(description="The id under which its thread lists it.")
+    thread_id: str
+    run_id: str
+    graph: str
+    node: str
+    key: str | None
+    payload: Any
+    answer_schema: dict[str, Any] | None = Field(
+        description="JSON Schema of an acceptable answer; null admits anything."
+    )
+    status: str
+    asked_at: datetime
+    due_at: datetime | None = Field(description="When its default is taken.")
+    answered_at: datetime | None
+    answered_by: str | None
+
+
 class Checkpoint(Shape):
     """The state at a boundary, and what was due there."""
 
@@ -138,6 +182,15 @@ class Thread(Checkpoint):
 
     graph: str
     run: Run
+
+
+class ThreadItem(Shape):
+    """A thread and the run that stands on it."""
+
+    thread_id: str
+    graph: str
+    created_at: datetime
+    run: Run | None
 
 
 class Edited(Shape):
@@ -176,17 +229,40 @@ class GraphPage(Shape):
     results: list[Graph]
 
 
+class RevisionPage(Shape):
+    """The revisions of a graph, the newest last."""
+
+    results: list[Revision]
+
+
 class Page(Shape):
     """A page; `next` is the address of the following one, null on the last."""
 
     next: str | None
 
 
-class RunPage(Page):
-    """Runs, newest first."""
+class BothWaysPage(Page):
+    """A page with the address of the one before; null on the first."""
 
     previous: str | None
+
+
+class RunPage(BothWaysPage):
+    """Runs, newest first."""
+
     results: list[Run]
+
+
+class ThreadPage(BothWaysPage):
+    """Threads, newest first."""
+
+    results: list[ThreadItem]
+
+
+class QuestionPage(BothWaysPage):
+    """Questions, oldest first."""
+
+    results: list[AskedQuestion]
 
 
 class CheckpointPage(Page):

@@ -1,4 +1,4 @@
-"""What is done to a thread: resume, retry, edit.
+"""What is done to a thread: resume, retry, fork.
 
 Going on needs `resume_run`, an answer needs `answer_wait`; an answer given at an older
 checkpoint is both.
@@ -6,34 +6,34 @@ checkpoint is both.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
-from django.utils.http import parse_etags
 from drf_spectacular.utils import OpenApiParameter, extend_schema
-from rest_framework.exceptions import ParseError
 from rest_framework.response import Response
+from rest_framework.reverse import reverse
 
 from stateknot.api import shapes
-from stateknot.api.bodies import EditBody, ResumeBody, RetryBody, parse
+from stateknot.api.bodies import ForkBody, ResumeBody, RetryBody, parse
 from stateknot.api.endpoint import Endpoint, require_allowed, require_permissions
-from stateknot.api.problems import PreconditionRequiredError
-from stateknot.api.projection import (
-    load_checkpoint,
-    refuse_masks,
-    show_edit,
-    show_run,
-)
+from stateknot.api.projection import load_checkpoint, show_run, show_thread_item
 from stateknot.api.questions import choose_question
 from stateknot.api.repeating import repeatable
-from stateknot.api.threads import ETAG, etag_of
 from stateknot.kernel.vocabulary import UNSET
-from stateknot.selectors.access import get_current_run
-from stateknot.selectors.threads import find_codec
-from stateknot.services import resume_run, retry_run, update_state
-from stateknot.storage import DjangoCheckpointer
+from stateknot.models import Thread
+from stateknot.selectors.access import find_thread, get_current_run
+from stateknot.services import fork_thread, resume_run, retry_run
 
 if TYPE_CHECKING:
     from rest_framework.request import Request
+
+
+LOCATION = OpenApiParameter(
+    "Location",
+    str,
+    OpenApiParameter.HEADER,
+    response=True,
+    description="The address of what was made.",
+)
 
 
 class ThreadResume(Endpoint):
@@ -99,46 +99,43 @@ class ThreadRetry(Endpoint):
         return Response(show_run(run).model_dump(mode="json"), status=202)
 
 
-class ThreadState(Endpoint):
-    """Edits the newest state."""
+class ThreadFork(Endpoint):
+    """Begins another thread where this one stands or stood."""
 
     tag = "threads"
     permissions: ClassVar[dict[str, tuple[str, ...]]] = {
-        "PATCH": ("stateknot.edit_state",)
+        "POST": ("stateknot.fork_thread",)
     }
 
     @extend_schema(
-        operation_id="edit_state",
-        parameters=[
-            ETAG,
-            OpenApiParameter(
-                "If-Match",
-                str,
-                OpenApiParameter.HEADER,
-                required=True,
-                description="The checkpoint the edit was made for, quoted; * for any.",
-            ),
-        ],
-        request=EditBody,
-        responses=shapes.Edited,
+        operation_id="fork_thread",
+        parameters=[LOCATION],
+        request=ForkBody,
+        responses={201: shapes.ThreadItem},
     )
-    def patch(self, request: Request, thread_id: str) -> Response:
-        """Fold an update into the newest state, under the graph's own rules."""
-        body = parse(EditBody, request.data)
+    @repeatable
+    def post(self, request: Request, thread_id: str) -> Response:
+        """Copy a checkpoint, its questions and children; the copy waits to be resumed.
+
+        A target that exists gets a new lineage, unless a run holds it.
+        """
+        body = parse(ForkBody, request.data or {})
         run = get_current_run(request.user, thread_id)
-        require_allowed(request, run.thread, "edit_state")
-        expected = _expected(request, str(run.head_id))
-        refuse_masks(body.update, find_codec(DjangoCheckpointer(), thread_id))
-        written = update_state(
+        target = body.thread_id and find_thread(request.user, body.thread_id)
+        new = Thread(key=body.thread_id or "", graph_id=run.graph_id)
+        for thread in (run.thread, target or new):
+            require_allowed(request, thread, "fork_thread")
+        if body.checkpoint_id is not None:
+            load_checkpoint(thread_id, body.checkpoint_id)
+        forked = fork_thread(
             thread_id,
-            body.update,
-            as_node=body.as_node,
-            expected_checkpoint_id=expected,
+            body.thread_id,
+            checkpoint_id=body.checkpoint_id,
             actor=request.user,
         )
-        shown = show_edit(thread_id, written)
-        headers = etag_of(shown.checkpoint_id)
-        return Response(shown.model_dump(mode="json"), headers=headers)
+        shown = show_thread_item(forked).model_dump(mode="json")
+        address = reverse("stateknot-api:thread", args=[forked.key], request=request)
+        return Response(shown, status=201, headers={"Location": address})
 
 
 def _needed(body: ResumeBody) -> list[str]:
@@ -147,24 +144,3 @@ def _needed(body: ResumeBody) -> list[str]:
     if not is_answer or body.checkpoint_id is not None:
         needed.append("resume_run")
     return needed
-
-
-def _expected(request: Request, head: str) -> str | None:
-    """The checkpoint that the edit expects; None where any will do.
-
-    Raises PreconditionRequiredError, or ParseError for a header without a tag.
-    """
-    given: Any = request.headers.get("If-Match")
-    if given is None:
-        raise PreconditionRequiredError(
-            "name the checkpoint this edit was made for: give the ETag of the thread "
-            "as If-Match"
-        )
-    # A proxy that compresses weakens tags; ours are unique ids, so that costs nothing.
-    tags = [tag.removeprefix("W/") for tag in parse_etags(given)]
-    if not tags:
-        raise ParseError(f'If-Match is {given!r}; an entity tag is quoted: "..."')
-    if "*" in tags:
-        return None
-    ids = [tag.strip('"') for tag in tags]
-    return head if head in ids else ids[0]

@@ -14,11 +14,14 @@ from typing import TYPE_CHECKING
 from django.db.models import Count
 
 from stateknot.conf import get_settings
+from stateknot.errors import NotFoundError
 from stateknot.kernel.profile import decode
 from stateknot.models import GraphRevision, Run
-from stateknot.registry import list_graphs
+from stateknot.registry import find_graph, list_graphs
+from stateknot.storage.rows import as_key
 
 if TYPE_CHECKING:
+    from stateknot.kernel.vocabulary import JsonValue
     from stateknot.runtime.graph import CompiledGraph
 
 
@@ -41,11 +44,16 @@ def list_registered() -> list[RevisionFacts]:
     return [_of_code(graph) for graph in list_graphs()]
 
 
-def list_revisions(graph_id: str | None = None) -> list[RevisionFacts]:
-    """Every known revision, by graph id, of each graph the newest last."""
+def list_revisions(
+    graph_id: str | None = None, *, with_runs: bool = True
+) -> list[RevisionFacts]:
+    """Every known revision, by graph id, of each graph the newest last.
+
+    Runs are counted over all threads; not everybody may know how many there are.
+    """
     using = get_settings().database
     here = {facts.digest: facts for facts in list_registered()}
-    runs = _runs_by_digest(using)
+    runs = _runs_by_digest(using) if with_runs else defaultdict(dict)
     rows = GraphRevision.objects.using(using).order_by("first_seen_at", "id")
     known = [_of_row(row, row.digest in here, runs[row.digest]) for row in rows]
     digests = {facts.digest for facts in known}
@@ -84,3 +92,27 @@ def _of_row(
         state=row.state,
         runs=runs,
     )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RevisionDetail:
+    """A revision with its canonical definition; `graph` is its code, where it is."""
+
+    facts: RevisionFacts
+    definition: Mapping[str, JsonValue]
+    graph: CompiledGraph | None
+
+
+def get_revision(graph_id: str, digest: str) -> RevisionDetail:
+    """One revision, known to this process or to the database. Raises NotFoundError."""
+    graph = find_graph(graph_id, digest=digest)
+    rows = GraphRevision.objects.using(get_settings().database)
+    row = rows.filter(graph_id=as_key(graph_id), digest=as_key(digest)).first()
+    if row is not None:
+        facts = _of_row(row, graph is not None, {})
+        definition = decode(row.definition)
+        return RevisionDetail(facts=facts, definition=definition, graph=graph)
+    if graph is None:
+        raise NotFoundError(f"graph {graph_id!r} has no revision {digest!r}")
+    definition = graph.definition.to_dict()
+    return RevisionDetail(facts=_of_code(graph), definition=definition, graph=graph)

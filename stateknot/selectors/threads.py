@@ -4,12 +4,18 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from stateknot.conf import get_settings
+from stateknot.models import Thread
 from stateknot.registry import find_graph
 from stateknot.runtime.execution import may_have_questions, snapshot_of
+from stateknot.selectors.matching import having_members
 from stateknot.storage import DjangoCheckpointer
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Sequence
+    from datetime import datetime
+
+    from django.db.models import QuerySet
 
     from stateknot.kernel.records import CheckpointRecord
     from stateknot.kernel.state import StateCodec
@@ -31,6 +37,28 @@ def get_state_history(
     return _snapshots(
         store, store.list_checkpoints(thread_id, limit=limit, before=before)
     )
+
+
+def list_threads(
+    *,
+    graph_id: str | None = None,
+    status: str | None = None,
+    since: datetime | None = None,
+    metadata: Iterable[tuple[str, str]] = (),
+) -> QuerySet[Thread]:
+    """Threads with their current run that match every filter; a lazy queryset.
+
+    `since` is when they began, inclusive; status and metadata are the run's.
+    """
+    filters = {
+        "graph_id": graph_id,
+        "current_run__status": status,
+        "created_at__gte": since,
+    }
+    given = {name: value for name, value in filters.items() if value is not None}
+    rows = Thread.objects.using(get_settings().database).filter(**given)
+    found = having_members(rows, "current_run__metadata", metadata)
+    return found.select_related("current_run__revision", "current_run__thread")
 
 
 def _snapshots(

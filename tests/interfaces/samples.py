@@ -28,8 +28,7 @@ from stateknot.storage import DjangoCheckpointer
 API = "/stateknot/api/v1"
 ALL = (
     *("start_run", "retry_run", "resume_run", "edit_state", "answer_wait", "view_run"),
-    "move_run",
-    "cancel_run",
+    *("move_run", "cancel_run", "fork_thread", "view_wait", "view_graphrevision"),
 )
 TOKEN = "hunter2-the-secret"
 

@@ -12,6 +12,7 @@ from django.core.checks import run_checks
 from django.urls import reverse
 
 from stateknot.models import Run, Wait
+from stateknot.services import fork_thread
 from tests.interfaces import samples
 from tests.interfaces.samples import (
     ALL,
@@ -25,7 +26,6 @@ from tests.interfaces.samples import (
 pytestmark = pytest.mark.django_db
 STATE = {"order_id": 7}
 NONE = "0198c5a2-0000-7000-8000-000000000000"
-VIEWS = ("view_run", "view_thread", "view_wait", "view_graphrevision")
 
 
 @pytest.fixture
@@ -42,6 +42,11 @@ CALLS = [
     ("GET", "runs/{run}/journal", None),
     ("POST", "runs/{run}/cancel", {}),
     ("POST", "runs/{run}/move", {"to": "current", "dry_run": True}),
+    ("GET", "questions/{wait}", None),
+    ("POST", "questions/{wait}/answer", {"value": 1}),
+    ("POST", "threads/{thread}/fork", {}),
+    ("POST", "threads/{thread}/fork", {"checkpoint_id": "{head}"}),
+    ("POST", "threads/{thread}/done", {"node": "approve"}),
     ("GET", "threads/{thread}", None),
     ("GET", "threads/{thread}/checkpoints", None),
     ("GET", "threads/{thread}/checkpoints/{head}", None),
@@ -61,7 +66,8 @@ def test_ap_02_foreign_thread_is_answered_like_none(
     """AP-02: nothing tells an id that is taken from one that is not."""
     run = start_order("t", questions=1, actor="first")
     known = {"run": str(run.id), "thread": "t", "head": str(run.head_id)}
-    unknown = {"run": NONE, "thread": "none", "head": NONE}
+    known["wait"] = str(Wait.objects.get().id)
+    unknown = dict.fromkeys(known, NONE) | {"thread": "none"}
     client = client_named("second", *ALL)
     found, absent = (
         send(client, method, path.format(**ids), _fill(body, ids))
@@ -69,7 +75,7 @@ def test_ap_02_foreign_thread_is_answered_like_none(
     )
     assert (found.status_code, absent.status_code) == (404, 404)
     text = found.content.decode()
-    for name in ("run", "thread", "head"):
+    for name in known:
         text = text.replace(f"{known[name]!r}", f"{unknown[name]!r}")
     assert text == absent.content.decode()
     own = send(client_named("first", *ALL), method, path.format(**known), {})
@@ -94,6 +100,40 @@ def test_ap_02_foreign_runs_are_absent_from_lists(query: str) -> None:
     assert listed == {"next": None, "previous": None, "results": []}
     own = send(client_named("first", *ALL), "GET", f"runs{query}").json()
     assert len(own["results"]) == 1
+
+
+@pytest.mark.usefixtures("owners")
+@pytest.mark.parametrize("path", ["threads", "questions"])
+def test_ap_02_foreign_rows_are_absent_from_the_list(path: str) -> None:
+    """AP-02: of threads and questions too."""
+    start_order("t", questions=1, actor="first")
+    listed = send(client_named("second", *ALL), "GET", path).json()
+    assert listed == {"next": None, "previous": None, "results": []}
+    own = send(client_named("first", *ALL), "GET", path).json()
+    assert [row["thread_id"] for row in own["results"]] == ["t"]
+
+
+@pytest.mark.usefixtures("owners")
+def test_ap_02_fork_to_a_foreign_thread_is_not_found() -> None:
+    """AP-02: whether an id is taken is not told, nor a lineage put on it."""
+    foreign = start_order("foreign", actor="first")
+    start_order("own", actor="second")
+    client = client_named("second", *ALL)
+    answer = send(client, "POST", "threads/own/fork", {"thread_id": "foreign"})
+    assert (answer.status_code, "own" in answer.json()["detail"]) == (404, False)
+    assert foreign.thread.runs.count() == 1
+
+
+@pytest.mark.usefixtures("owners")
+def test_ap_02_fork_does_not_tell_where_it_comes_from() -> None:
+    """AP-02: who sees a copy need not know the thread that was copied."""
+    start_order("hidden", actor="first")
+    fork_thread("hidden", "copy", actor="second")
+    client = client_named("second", *ALL)
+    run = Run.objects.get(thread__key="copy")
+    journal = send(client, "GET", f"runs/{run.id}/journal")
+    assert journal.json()["results"][0]["events"][0]["kind"] == "thread.forked"
+    assert "hidden" not in journal.content.decode()
 
 
 @pytest.mark.usefixtures("owners")
@@ -124,7 +164,7 @@ def test_seen_thread_that_may_not_be_acted_on_is_refused(settings: Any) -> None:
     client = client_named("second", *ALL)
     assert send(client, "GET", "threads/t").status_code == 200
     for method, path, body in CALLS:
-        if method == "GET" or "{run}" in path or "{head}" in str(body):
+        if method == "GET" or "threads/" not in path or "{head}" in str(body):
             continue
         answer = send(client, method, path.format(thread="t"), body)
         assert answer.status_code == 403
@@ -137,7 +177,7 @@ def test_ap_02_admin_lists_only_what_its_pages_show() -> None:
     """AP-02: lists, the choices of their filters and the overview's counts alike."""
     foreign = start_order("foreign", broken=True, actor="first")
     start_order("asking", questions=1, actor="first")
-    client = client_named("second", *ALL[:5], *VIEWS, is_staff=True)
+    client = client_named("second", *ALL, "view_thread", is_staff=True)
     for model in ("run", "thread", "wait"):
         page = client.get(reverse(f"admin:stateknot_{model}_changelist"))
         assert page.status_code == 200
@@ -160,7 +200,7 @@ def test_ap_02_admin_page_of_a_foreign_run_is_not_found() -> None:
     """AP-02: its acts and the pages of thread and question as well."""
     run = start_order("t", questions=1, actor="first")
     wait = Wait.objects.get()
-    client = client_named("second", *ALL, *VIEWS[1:], is_staff=True)
+    client = client_named("second", *ALL, "view_thread", is_staff=True)
     acts = ("change", "retry", "resume", "edit", "move", "cancel", "live")
     pages = [reverse(f"admin:stateknot_run_{act}", args=[run.id]) for act in acts]
     pages += [
